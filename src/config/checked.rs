@@ -1,0 +1,130 @@
+//! The config as it is meant: every value checked, defaults filled in, types that cannot be wrong.
+//!
+//! Each room takes its own slice of this (`Server`, `Log`, `Limits`, `Route`), never the whole.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::limits::Limits;
+use crate::semantics::method::Method;
+
+/// A whole, valid configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Sockets, workers, drain.
+    pub server: Server,
+    /// Access log.
+    pub log: Log,
+    /// Bounds in force.
+    pub limits: Limits,
+    /// Routes in the order of the file; matching does not depend on it.
+    pub routes: Vec<Route>,
+}
+
+/// `[server]`
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Addresses for plain HTTP. `[::]` falls back to `0.0.0.0` where IPv6 is off.
+    pub listen: Vec<SocketAddr>,
+    /// Where `/livez` and `/readyz` are served; `None` when it is `"off"`.
+    pub admin: Option<SocketAddr>,
+    /// Worker threads; `None` is `"auto"`: min(affinity, ceil(CPU quota)).
+    pub workers: Option<usize>,
+    /// From the first signal: this long ready says 503 while requests are still taken.
+    pub drain_delay: Duration,
+    /// From the end of the delay: what still runs is cut.
+    pub drain_timeout: Duration,
+}
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Form of the access log.
+    pub access: AccessFormat,
+    /// File that it is appended to; `None` is stdout.
+    pub access_file: Option<PathBuf>,
+}
+
+/// Form of an access-log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessFormat {
+    /// One JSON object a line.
+    Json,
+    /// The combined log format of Apache and nginx.
+    Combined,
+    /// No access log.
+    Off,
+}
+
+/// `[[route]]`
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Short name for logs and `explain`: its pattern, such as `www.example.com /docs/`.
+    pub name: String,
+    /// Lower-case hosts without port; `*.example.com` matches one or more labels. Empty: every host.
+    pub hosts: Vec<String>,
+    /// Path pattern.
+    pub path: PathMatch,
+    /// Methods that match; `None`: all (Gateway API HTTPRouteMatch.method).
+    pub methods: Option<Vec<Method>>,
+    /// What answers.
+    pub handler: Handler,
+}
+
+/// A path pattern in its decoded form, as `semantics::path::SafePath::decoded` spells a request's:
+/// no leading slash, no empty or dot segment, NUL for an encoded slash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PathMatch {
+    /// The whole path; a trailing slash counts.
+    Exact(Vec<u8>),
+    /// The path itself and everything below it, on segment boundaries; no trailing slash here
+    /// (`/old/` and `/old` are the same prefix, Gateway API PathPrefix). Empty: everything.
+    Prefix(Vec<u8>),
+}
+
+/// What answers a route.
+#[derive(Clone, Debug)]
+pub enum Handler {
+    /// A fixed answer.
+    Respond(Respond),
+    /// A redirect.
+    Redirect(Redirect),
+    /// Files beneath a directory.
+    Static(Static),
+}
+
+/// `respond = { … }`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Respond {
+    /// Final status, 200–599.
+    pub status: u16,
+    /// Body; empty for 204 and 304.
+    pub body: Vec<u8>,
+    /// `Content-Type`; `None` leaves it out (no body).
+    pub content_type: Option<String>,
+    /// Further fields, checked: no framing or connection field, no CR, LF or NUL.
+    pub headers: Vec<(String, String)>,
+}
+
+/// `redirect = { … }`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Target with at most one `{rest}`, which stands after the start of a path: either the target
+    /// begins with one `/`, or it has a scheme, an authority and a `/` before `{rest}`.
+    pub to: String,
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+}
+
+/// `static = { … }`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Static {
+    /// Directory whose content appears beneath the route's prefix; absolute or relative to the
+    /// working directory.
+    pub root: PathBuf,
+    /// Whether symbolic links that stay beneath the root are followed.
+    pub follow_symlinks: bool,
+    /// Names tried for a directory, in order; may be empty.
+    pub index: Vec<String>,
+}

@@ -1,0 +1,148 @@
+//! Every bound of the server in one place: its key in `[limits]`, unit, default, range and reason.
+//!
+//! One table feeds the struct, the config reader, the schema and the table in `docs/limits.md`, so
+//! that none of them can disagree. Bounds are per process, never per worker.
+
+/// How a limit is written in the config and what its number means in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain integer.
+    Count,
+    /// Bytes; written as `"64KiB"` or as an integer.
+    Bytes,
+    /// Milliseconds; written as `"30s"` or `"250ms"`.
+    Milliseconds,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// The key under `[limits]`.
+    pub key: &'static str,
+    /// Unit of `default`, `min` and `max`.
+    pub unit: Unit,
+    /// The value without any configuration.
+    pub default: u64,
+    /// Smallest accepted value.
+    pub min: u64,
+    /// Largest accepted value.
+    pub max: u64,
+    /// What happens at the bound, and why the default is what it is.
+    pub reason: &'static str,
+}
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const SECOND: u64 = 1000;
+const HOUR: u64 = 3600 * SECOND;
+
+macro_rules! limits {
+    ($($field:ident = $key:literal $unit:ident $default:expr, $min:expr => $max:expr, $reason:literal;)*) => {
+        /// The bounds in force, one field a row of [`TABLE`].
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits { $(#[doc = $reason] pub $field: u64,)* }
+
+        /// Every limit, in the order of the documentation.
+        pub const TABLE: &[Limit] = &[
+            $(Limit { key: $key, unit: Unit::$unit, default: $default, min: $min, max: $max, reason: $reason },)*
+        ];
+
+        impl Default for Limits {
+            fn default() -> Self { Self { $($field: $default,)* } }
+        }
+
+        impl Limits {
+            /// The slot of the limit whose config key is `key`.
+            pub fn slot(&mut self, key: &str) -> Option<&mut u64> {
+                match key { $($key => Some(&mut self.$field),)* _ => None }
+            }
+
+            /// The value of the limit whose config key is `key`.
+            #[must_use]
+            pub fn value(&self, key: &str) -> Option<u64> {
+                match key { $($key => Some(self.$field),)* _ => None }
+            }
+        }
+    };
+}
+
+limits! {
+    connections_max = "connections" Count 10_000, 1 => 1_000_000,
+        "Open client connections of the whole process; the next one gets 503 and is closed. Lowered at start to what the descriptor limit allows.";
+    head_bytes_max = "head_size" Bytes 32 * KIB, KIB => 56 * KIB,
+        "Request line and fields together; more is 431 (RFC 6585 §5). Browsers stay below 8 KiB, single-sign-on cookies below 32.";
+    target_bytes_max = "target_size" Bytes 8 * KIB, 64 => 48 * KIB,
+        "Request target; more is 414 (RFC 9110 §15.5.15). RFC 9112 §3 recommends to take at least 8,000 octets.";
+    fields_max = "fields" Count 100, 8 => 256,
+        "Fields of one request; more is 431. Browsers send about 20.";
+    body_bytes_max = "body_size" Bytes MIB, 0 => 1 << 40,
+        "Request body after decoding; more is 413. No handler of this version keeps a body: it is read and dropped so that the connection can go on.";
+    chunk_extension_bytes_max = "chunk_extension_size" Bytes 16 * KIB, 0 => MIB,
+        "Chunk extensions of one request together (RFC 9112 §7.1.1 asks for a bound); more is 400.";
+    head_ms_max = "head_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
+        "From the first byte of a head to its end, however slowly it drips; then 408. A new connection has as long to send its first byte.";
+    idle_ms_max = "idle_timeout" Milliseconds 60 * SECOND, SECOND => HOUR,
+        "Between two requests of a kept connection; then it is closed.";
+    body_ms_max = "body_timeout" Milliseconds 60 * SECOND, SECOND => HOUR,
+        "From the end of a head to the end of its body; then 408 and close.";
+    write_ms_max = "write_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
+        "Without the client taking a single byte of a pending answer; then the connection is cut.";
+    wait_ms_max = "wait_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
+        "A request may wait this long for the offload pool (a file system that hangs); then 503.";
+    linger_ms_max = "linger_timeout" Milliseconds 10 * SECOND, 0 => HOUR,
+        "After an early final answer the rest of the request is read and dropped this long, so that a reset does not overtake the answer (RFC 9112 §9.6).";
+    linger_bytes_max = "linger_size" Bytes 32 * MIB, 0 => 1 << 40,
+        "And at most this many bytes of it.";
+    offload_threads_max = "offload_threads" Count 0, 0 => 1024,
+        "Threads that may block, for the whole process; 0 means four a worker.";
+    offload_queue_max = "offload_queue" Count 4096, 1 => 1_000_000,
+        "Jobs running or waiting in the offload pool; the next request that has to wait gets 503 with Retry-After.";
+    log_queue_bytes_max = "log_queue_size" Bytes 4 * MIB, 64 * KIB => 1 << 30,
+        "Access-log lines waiting for a reader that is slower than the server; more are dropped and counted.";
+}
+
+/// Output of one connection at which no further request is parsed: pipelined answers may not pile up.
+pub const OUTPUT_PENDING_BYTES_MAX: usize = 128 * 1024;
+/// Files up to this size are read in the lookup step; larger ones are streamed.
+pub const FILE_INLINE_BYTES_MAX: u64 = 128 * 1024;
+/// One positional read of a streamed file: the size the kernel reads ahead by default, twice.
+pub const FILE_CHUNK_BYTES: usize = 256 * 1024;
+/// Bytes that one connection may send before the others of its worker get their turn.
+pub const TURN_BYTES_MAX: usize = 512 * 1024;
+/// Read buffer of a worker: holds any head within `head_size`, with room for pipelined ones.
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// One chunk-size line with its extensions; the total over a request is `chunk_extension_size`.
+pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
+/// Pending connections of a listener; the kernel caps it by net.core.somaxconn (listen(2)).
+pub const LISTEN_BACKLOG: i32 = 4096;
+/// Tries of one `openat2` in the pool that answers EAGAIN (a rename while `..` is walked, a lease).
+pub const RESOLVE_TRIES_MAX: u32 = 8;
+/// And their time, from the first try.
+pub const RESOLVE_MS_MAX: u64 = 50;
+/// A worker that has not stamped its heartbeat for this long fails `/livez`.
+pub const HEARTBEAT_MS_MAX: u64 = 10_000;
+/// How often roots are looked up again and workers stamp their heartbeat and their wheel.
+pub const TICK_MS: u64 = 1_000;
+/// Body of a `respond` route, in the config or from a file.
+pub const RESPOND_BODY_BYTES_MAX: u64 = MIB;
+/// A config file larger than this is a mistake, not a config.
+pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
+/// Descriptors kept back from the connection limit for files, logs, listeners and the pool.
+pub const DESCRIPTORS_RESERVED: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_lies_in_its_range_and_has_a_slot() {
+        let mut limits = Limits::default();
+        for limit in TABLE {
+            assert!(limit.min <= limit.default || limit.default == 0, "{}", limit.key);
+            assert!(limit.default <= limit.max, "{}", limit.key);
+            assert_eq!(limits.value(limit.key), Some(limit.default));
+            assert!(limits.slot(limit.key).is_some());
+        }
+        assert!(READ_BUFFER_BYTES as u64 > TABLE[1].max, "a whole head must fit into one read buffer");
+    }
+}
