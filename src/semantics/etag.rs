@@ -1,0 +1,84 @@
+//! Entity tags (RFC 9110 §8.8.3) and If-None-Match (§13.1.2).
+//!
+//! A tag is size and modification time with nanoseconds: no inode, so that replicas behind a
+//! balancer agree (docs/adr/0004-etag.md).
+
+/// The strong tag of a file; `None` where the mtime says nothing (0 or 1 s: image builders and
+/// package stores flatten all times, so two releases would share one tag; case B08).
+#[must_use]
+pub fn of_file(size: u64, mtime_s: i64, mtime_ns: u32) -> Option<String> {
+    (!is_flattened(mtime_s)).then(|| format!("\"{size:x}-{mtime_s:x}-{mtime_ns:x}\""))
+}
+
+/// Whether a modification time was flattened by a build tool and carries no information.
+#[must_use]
+pub fn is_flattened(mtime_s: i64) -> bool {
+    matches!(mtime_s, 0 | 1)
+}
+
+/// Whether one value of If-None-Match names `current`, by weak comparison. `*` names any.
+/// A list that breaks the grammar ends there: what stood before counts, the rest does not.
+#[must_use]
+pub fn none_match_names(value: &[u8], current: Option<&str>) -> bool {
+    let value = value.trim_ascii();
+    if value == b"*" {
+        return true;
+    }
+    let current = current.map(str::as_bytes);
+    let mut rest = value;
+    loop {
+        while let [b' ' | b'\t' | b',', tail @ ..] = rest {
+            rest = tail;
+        }
+        let opaque = rest.strip_prefix(b"W/").unwrap_or(rest);
+        let Some(end) = opaque.strip_prefix(b"\"").and_then(|inner| memchr::memchr(b'"', inner)) else {
+            return false;
+        };
+        let (tag, tail) = opaque.split_at(end + 2);
+        if Some(tag) == current {
+            return true;
+        }
+        rest = tail.trim_ascii_start();
+        if !rest.starts_with(b",") {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn if_none_match_is_a_list_with_weak_comparison() {
+        let tag = "\"5-6-7\"";
+        for (value, matches) in [
+            ("\"5-6-7\"", true),
+            ("W/\"5-6-7\"", true),
+            ("\"a,b\", \"5-6-7\"", true),
+            ("*", true),
+            ("\"5-6-7\" , \"z\"", true),
+            ("\"a\",,\"5-6-7\"", true),
+            ("\"nope\"", false),
+            ("nope", false),
+            ("", false),
+            ("5-6-7", false),
+            ("w/\"5-6-7\"", false),
+            ("\"x 5-6-7\"", false),
+            ("\"a\" \"5-6-7\"", false),
+            ("\"5-6-7", false),
+        ] {
+            assert_eq!(none_match_names(value.as_bytes(), Some(tag)), matches, "{value}");
+        }
+        assert!(none_match_names(b"*", None));
+        assert!(!none_match_names(b"\"a\"", None));
+    }
+
+    #[test]
+    fn flattened_times_have_no_tag() {
+        assert_eq!(of_file(10, 0, 0), None);
+        assert_eq!(of_file(10, 1, 0), None);
+        assert_eq!(of_file(10, 2, 3).as_deref(), Some("\"a-2-3\""));
+        assert_eq!(of_file(10, -2, 3).as_deref(), Some("\"a-fffffffffffffffe-3\""));
+    }
+}
