@@ -4,6 +4,7 @@
 //! Nothing sleeps until a server is ready (its `listening` line says so) and nothing asserts speed.
 //! `tests/cases.md` says which test holds which case.
 #![allow(clippy::unwrap_used, reason = "a test says what went wrong by where it stopped")]
+#![allow(clippy::print_stderr, reason = "what helps with a failed test goes where the harness shows it")]
 #![allow(unreachable_pub, reason = "nothing is exported from a test binary")]
 
 #[macro_use]

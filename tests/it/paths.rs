@@ -196,10 +196,10 @@ fn what_may_not_be_read_is_403() {
     let denied = [site.file("deny.txt", b"SECRET"), site.root().join("denydir")];
     site.file("denydir/x", b"SECRET");
     for path in &denied {
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o0)).unwrap();
     }
     let launch = Launch::new(&site, "", &site.route());
-    let launch = if is_root() { launch.as_nobody() } else { launch };
+    let launch = if is_root() { launch.unprivileged() } else { launch };
     let server = launch.start();
     for path in ["/deny.txt", "/denydir/x", "/denydir/"] {
         let answer = server.get(path);

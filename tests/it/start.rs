@@ -47,7 +47,7 @@ fn a_privileged_port_is_one_line_with_a_hint() {
     }
     let site = Site::sample();
     let mut launch =
-        Launch::new(&site, "listen = [\"127.0.0.1:81\"]\nadmin = \"off\"", &site.route()).as_nobody();
+        Launch::new(&site, "listen = [\"127.0.0.1:81\"]\nadmin = \"off\"", &site.route()).unprivileged();
     launch.command.current_dir("/");
     check_one_line(&run_with(launch.command), &["127.0.0.1:81", "1024"]);
 }

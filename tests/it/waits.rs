@@ -17,7 +17,7 @@ fn reads_without_waiting(site: &Site) -> bool {
     const EXT: i64 = 0xef53;
     const XFS: i64 = 0x5846_5342;
     const BTRFS: i64 = 0x9123_683e;
-    [EXT, XFS, BTRFS].contains(&(statfs(&site.root()).unwrap().f_type as i64))
+    [EXT, XFS, BTRFS].contains(&(statfs(site.root()).unwrap().f_type as i64))
 }
 
 /// Throws a file out of the page cache.

@@ -105,7 +105,7 @@ impl Launch {
     }
 
     /// As a user without any privilege; only root can.
-    pub fn as_nobody(mut self) -> Launch {
+    pub fn unprivileged(mut self) -> Launch {
         self.command.uid(65532).gid(65532);
         self
     }
