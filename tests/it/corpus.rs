@@ -3,7 +3,7 @@
 //! Most vectors have no Host, which alone would refuse them; so each is also sent with one, to a
 //! route that answers everything with 200: what is refused there is refused for its own fault.
 
-use crate::support::{End, Heard, Server, Site, Then, drip, exchange};
+use crate::support::{End, Heard, Response, Server, Site, Then, drip, exchange};
 
 struct Vector {
     id: String,
@@ -116,20 +116,29 @@ fn refused_byte_by_byte() {
     }
 }
 
-/// Vectors that are well-formed get no 400; what stands behind their first request may.
+/// Vectors that are well-formed get no 400; what stands behind their first request may. Some end
+/// before the body that they announce: those get filler for it.
 #[test]
 fn accepted_vectors_are_understood() {
     let (_site, server) = everything();
     for vector in vectors("accept") {
         let bytes = with_host(&vector.bytes);
+        let filled = [bytes.as_slice(), &[b'x'; 1024]].concat();
         let what = format!("{} ({})", vector.id, vector.title);
         let to_head = bytes.starts_with(b"HEAD ");
-        for heard in
-            [exchange(server.address, &bytes, Then::HalfClose), drip(server.address, &bytes, Then::HalfClose)]
-        {
-            let first = crate::support::Response::split(&heard.bytes, to_head);
-            let Some((first, _)) = first else { panic!("{what}: no answer") };
-            assert_ne!(first.status, 400, "{what}");
+        for talk in [exchange, drip] {
+            let first = |bytes: &[u8]| {
+                let heard = talk(server.address, bytes, Then::HalfClose);
+                Response::split(&heard.bytes, to_head).map(|(first, _)| first.status)
+            };
+            match first(&bytes).or_else(|| first(&filled)) {
+                None => panic!("{what}: no answer"),
+                // Well-formed for a server of another protocol that shares the grammar.
+                Some(status) if bytes.windows(5).any(|window| window == b" ICE/") => {
+                    assert!(status >= 400, "{what}")
+                }
+                Some(status) => assert_ne!(status, 400, "{what}"),
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ mod memory;
 mod methods;
 mod operations;
 mod paths;
+mod quota;
 mod routes;
 mod slow;
 mod start;

@@ -1,4 +1,4 @@
-//! Start: where it may bind, how many workers it runs, and what it says about a bad config (H02, H03, H06).
+//! Start: where it may bind, and what it says about a bad config (H02, H06).
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -100,71 +100,6 @@ fn a_directory_and_flags_are_enough() {
     assert_eq!(server.get("/x.txt").status, 200);
     assert_eq!(server.admin_get("/readyz").status, 200);
     assert_eq!(server.workers(), 3);
-}
-
-/// Case H03. Cores that are seen are not cores that are granted: workers follow the affinity.
-#[test]
-fn workers_follow_the_affinity() {
-    if !has_program("taskset") {
-        skip!("needs taskset");
-    }
-    let site = Site::sample();
-    let config =
-        site.config(&format!("[server]\nlisten = [\"127.0.0.1:0\"]\nadmin = \"off\"\n{}", site.route()));
-    let mut launch = Launch::with_config(&config, false);
-    let mut command = Command::new("taskset");
-    command.args(["-c", "0", env!("CARGO_BIN_EXE_scalws"), "serve", "--config"]).arg(&config);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    launch.command = command;
-    assert_eq!(launch.start().workers(), 1);
-}
-
-/// Case H03. And the quota of the control group, also when it stands further up: with half a core and
-/// a worker for every core seen, each period is spent in a moment and the rest of it is a stall.
-#[test]
-fn workers_follow_the_quota() {
-    let cores = std::thread::available_parallelism().unwrap().get();
-    let parent = format!("/sys/fs/cgroup/scalws-it-{}", std::process::id());
-    let nested = format!("{parent}/nested");
-    let mut made = false;
-    let mut prepare = || {
-        std::fs::create_dir(&parent)?;
-        made = true;
-        std::fs::write(format!("{parent}/cpu.max"), "max 100000")?;
-        std::fs::create_dir(&nested)
-    };
-    let prepared = prepare();
-    let outcome = prepared.map(|()| {
-        let quotas = [("50000 100000", 1), ("max 100000", cores), ("150000 100000", cores.min(2))];
-        quotas.map(|(quota, expected)| {
-            std::fs::write(format!("{parent}/cpu.max"), quota).unwrap();
-            (quota, expected, workers_in(&nested))
-        })
-    });
-    if made {
-        // The killed servers may still be on their way out of the group.
-        crate::support::until("the empty groups", || {
-            let _ = std::fs::remove_dir(&nested);
-            std::fs::remove_dir(&parent).is_ok()
-        });
-    }
-    match outcome {
-        Err(error) => skip!("needs a writable cgroup v2 with the cpu controller: {error}"),
-        Ok(outcome) => outcome.map(|(quota, expected, found)| assert_eq!(found, expected, "{quota}")),
-    };
-}
-
-fn workers_in(group: &str) -> usize {
-    let site = Site::sample();
-    let config =
-        site.config(&format!("[server]\nlisten = [\"127.0.0.1:0\"]\nadmin = \"off\"\n{}", site.route()));
-    let mut launch = Launch::with_config(&config, false);
-    let script = "echo $$ > \"$2/cgroup.procs\" && exec \"$0\" serve --config \"$1\"";
-    let mut command = Command::new("sh");
-    command.args(["-c", script, env!("CARGO_BIN_EXE_scalws")]).arg(&config).arg(group);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    launch.command = command;
-    launch.start().workers()
 }
 
 /// Lines that begin with `FILE:LINE:COLUMN: `.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,7 +33,7 @@ impl Lines {
             loop {
                 line.clear();
                 let ended = !reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0);
-                let mut collected = filled.0.0.lock().unwrap();
+                let mut collected = filled.lock();
                 if ended {
                     collected.ended = true;
                 } else {
@@ -48,11 +48,16 @@ impl Lines {
         lines
     }
 
+    /// A test that failed while it looked at the lines still has them shown.
+    fn lock(&self) -> MutexGuard<'_, Collected> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until `find` sees in all lines so far what it looks for.
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, find: impl Fn(&[String]) -> Option<T>) -> T {
         let start = Instant::now();
-        let mut collected = self.0.0.lock().unwrap();
+        let mut collected = self.lock();
         loop {
             if let Some(found) = find(&collected.lines) {
                 return found;
@@ -61,7 +66,7 @@ impl Lines {
             let (Some(left), false) = (left, collected.ended) else {
                 panic!("no {what} in:\n{}", collected.lines.join("\n"));
             };
-            collected = self.0.1.wait_timeout(collected, left).unwrap().0;
+            collected = self.0.1.wait_timeout(collected, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -72,12 +77,12 @@ impl Lines {
     }
 
     pub fn all(&self) -> Vec<String> {
-        self.0.0.lock().unwrap().lines.clone()
+        self.lock().lines.clone()
     }
 
     /// All lines once the stream has ended.
     pub fn to_end(&self) -> Vec<String> {
-        until("the end of a stream", || self.0.0.lock().unwrap().ended);
+        until("the end of a stream", || self.lock().ended);
         self.all()
     }
 }
@@ -225,8 +230,14 @@ impl Server {
             .collect()
     }
 
+    /// How many workers there are: as many as the log says, and threads of that name once all of them
+    /// have taken it.
     pub fn workers(&self) -> usize {
-        self.threads().iter().filter(|(_, name)| name.starts_with("worker-")).count()
+        let line: serde_json::Value = serde_json::from_str(&self.errors.containing("\"starting\"")).unwrap();
+        let said = usize::try_from(line["workers"].as_u64().unwrap()).unwrap();
+        let found = || self.threads().iter().filter(|(_, name)| name.starts_with("worker-")).count();
+        until("a thread for each worker", || found() >= said);
+        found()
     }
 }
 
