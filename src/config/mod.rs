@@ -1,2 +1,0 @@
-//! The configuration.
-pub mod checked;
