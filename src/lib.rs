@@ -4,3 +4,9 @@
 
 /// Every bound with its unit, default and reason.
 pub mod limits;
+
+/// Pure rules of HTTP and URIs.
+pub mod semantics;
+
+/// The command line and the config, checked.
+pub mod config;
