@@ -4,9 +4,9 @@
 //! counted, and a record of the loss is written as soon as there is room again.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a flush at exit may take, whoever does not read.
@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted_and_told_afterwards() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let sink = Sink::start("test", writer, 1 << 20, |lost| format!("{lost} lost\n").into_bytes()).unwrap();
+        let sink =
+            Sink::start("test", writer, 1 << 20, |lost| format!("{lost} lost\n").into_bytes()).unwrap();
         // Nobody reads: the pipe takes 64 KiB, the queue 1 MiB, the rest is lost.
         let batch = vec![b'a'; 1024];
         for _ in 0..2000 {

@@ -129,7 +129,11 @@ impl<W: Wire> Connection<W> {
                 End::Open => self.step(),
                 End::Close | End::Linger => {
                     self.flush().await?;
-                    if self.end == End::Linger { self.linger().await } else { self.close().await }
+                    if self.end == End::Linger {
+                        self.linger().await
+                    } else {
+                        self.close().await
+                    }
                     return Ok(());
                 }
             };
@@ -268,7 +272,9 @@ impl<W: Wire> Connection<W> {
                     return Next::Read(Phase::Body);
                 }
                 let body_bytes = held.decoder.decoded();
-                self.with_held_head(&held.head, |connection, head, bytes| connection.answer(head, bytes, body_bytes))
+                self.with_held_head(&held.head, |connection, head, bytes| {
+                    connection.answer(head, bytes, body_bytes)
+                })
             }
         }
     }
@@ -278,7 +284,9 @@ impl<W: Wire> Connection<W> {
         let mut storage = storage();
         match parse(bytes, &self.context.limits, &mut storage) {
             Parsed::Complete(head) => work(self, &head, bytes),
-            Parsed::Partial | Parsed::Refused(_) => unreachable!("the same bytes were a complete head before"),
+            Parsed::Partial | Parsed::Refused(_) => {
+                unreachable!("the same bytes were a complete head before")
+            }
         }
     }
 
@@ -287,7 +295,9 @@ impl<W: Wire> Connection<W> {
         let request = match understand(head, body_bytes) {
             Ok(request) => request,
             Err(Objection::End(refusal)) => return self.refuse_head(refusal, head),
-            Err(Objection::Stay(status)) => return self.send(Reply::plain(status), &self.meta(head), head, bytes),
+            Err(Objection::Stay(status)) => {
+                return self.send(Reply::plain(status), &self.meta(head), head, bytes);
+            }
         };
         let meta = self.meta(head);
         match self.context.service.answer(&request) {
@@ -354,7 +364,9 @@ impl<W: Wire> Connection<W> {
         }
         if self.context.access.is_on() {
             let duration_us = monotonic_us().saturating_sub(meta.started_us);
-            self.context.access.record(self.client, &Entry { status, body_bytes, duration_us, error, ..entry(head) });
+            self.context
+                .access
+                .record(self.client, &Entry { status, body_bytes, duration_us, error, ..entry(head) });
         }
     }
 
@@ -364,7 +376,8 @@ impl<W: Wire> Connection<W> {
         self.flush().await?;
         self.compact_input();
         let reply = self.within_wait(&mut reply).await.unwrap_or_else(miss::too_slow);
-        let next = self.with_held_head(&bytes, |connection, head, bytes| connection.send(reply, &meta, head, bytes));
+        let next =
+            self.with_held_head(&bytes, |connection, head, bytes| connection.send(reply, &meta, head, bytes));
         match next {
             Next::File(body) => self.file(*body).await,
             // The pool gave a small file without its content only if a second look may read it.
@@ -385,7 +398,9 @@ impl<W: Wire> Connection<W> {
             Err(Cut::FileShrank) => "file_shrank",
             Err(Cut::FileFailed) => "file_failed",
         };
-        self.with_held_head(&bytes, |connection, head, _| connection.finish(status, &meta, sent, head, error));
+        self.with_held_head(&bytes, |connection, head, _| {
+            connection.finish(status, &meta, sent, head, error)
+        });
         result
     }
 
@@ -415,7 +430,9 @@ impl<W: Wire> Connection<W> {
         self.context.counters.request_done();
         let known = head.map(entry).unwrap_or_default();
         let (status, body_bytes) = (refusal.status, if is_head { 0 } else { length });
-        self.context.access.record(self.client, &Entry { status, body_bytes, error: refusal.reason, ..known });
+        self.context
+            .access
+            .record(self.client, &Entry { status, body_bytes, error: refusal.reason, ..known });
     }
 }
 
@@ -468,7 +485,10 @@ fn understand<'a>(head: &Head<'a>, body_bytes: u64) -> Result<Request<'a>, Objec
 /// What the access log says of a head.
 fn entry<'a>(head: &Head<'a>) -> Entry<'a> {
     let value = |name: &str| {
-        head.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map_or(&[] as &[u8], |field| field.value)
+        head.fields
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name))
+            .map_or(&[] as &[u8], |field| field.value)
     };
     Entry {
         method: head.method,
