@@ -24,6 +24,7 @@ mod logs;
 mod memory;
 mod methods;
 mod operations;
+mod oracle;
 mod paths;
 mod quota;
 mod routes;

@@ -172,7 +172,7 @@ fn a_client_that_never_reads_is_not_read_any_further() {
     site.file("page", &noise(3, 8192));
     let server = Server::with(&site, "workers = 1", &site.route());
     let mut client = server.client();
-    let request = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+    let request = format!("GET /page HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2000)).into_bytes();
     client.stream.set_nonblocking(true).unwrap();
     let (mut sent, mut stuck_since) = (0, Instant::now());
     while stuck_since.elapsed() < Duration::from_secs(1) {
