@@ -1,5 +1,7 @@
 //! Too much, said out loud: sizes, counts, connections (D06).
 
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+
 use crate::support::{Client, End, Heard, Server, Site, until};
 
 #[track_caller]
@@ -127,6 +129,34 @@ fn other_protocols_are_turned_away() {
             statuses.len() <= 1 && statuses.iter().all(|status| *status >= 400),
             "{bytes:?}: {statuses:?}"
         );
+    }
+    assert_eq!(server.get("/x.txt").status, 200);
+}
+
+/// No descriptor is left, so `accept` fails: a server that takes this for the end of its listener, or
+/// tries again without a pause, serves nobody from then on. Here those inside are served on, and new
+/// ones as soon as there is room.
+#[test]
+fn running_out_of_descriptors_is_survived() {
+    let site = Site::sample();
+    let server = Server::with(&site, "workers = 2", &format!("{}{}", site.route(), Server::RESPOND));
+    let mut inside: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for client in &mut inside {
+        assert_eq!(client.get("/healthz").status, 200);
+    }
+    let plenty = getrlimit(Resource::Nofile);
+    let none = Rlimit { current: Some(3), maximum: plenty.maximum };
+    prlimit(Some(server.pid()), Resource::Nofile, none).unwrap();
+    let outside: Vec<Client> = (0..50).map(|_| server.client()).collect();
+    for _ in 0..100 {
+        for client in &mut inside {
+            assert_eq!(client.get("/healthz").status, 200);
+        }
+    }
+    prlimit(Some(server.pid()), Resource::Nofile, plenty).unwrap();
+    // Those that waited in the backlog are served, and so is everybody after them.
+    for mut client in outside {
+        assert_eq!(client.get("/healthz").status, 200);
     }
     assert_eq!(server.get("/x.txt").status, 200);
 }

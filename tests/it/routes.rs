@@ -207,6 +207,8 @@ fn a_redirect_never_leaves_the_site() {
         ("/old/a/", 308, "/new/a/"),
         ("/old/", 308, "/new/"),
         ("/old/a%20b", 308, "/new/a%20b"),
+        ("/old/a?x=1&y=//z", 308, "/new/a?x=1&y=//z"),
+        ("/go/?//evil.example", 308, "/?//evil.example"),
         ("/old/../go/x", 308, "/x"),
         ("/away/x", 308, "https://example.org/base/x"),
         ("/away/..//x", 302, "/home/x"),

@@ -53,22 +53,28 @@ fn a_privileged_port_is_one_line_with_a_hint() {
     check_one_line(&run_with(launch.command), &["127.0.0.1:81", "1024"]);
 }
 
-/// Case H02. Where IPv6 is switched off, `[::]` falls back to `0.0.0.0` and says so.
+/// Case H02. Where IPv6 is switched off, the default `[::]` serves IPv4 all the same: "address family
+/// not supported" must not end the start. Seen from inside a network of its own, by the health check.
 #[test]
 fn without_ipv6_the_fallback_listens() {
-    if !is_root() || !has_program("unshare") {
-        skip!("needs root and unshare for a network of its own");
+    if !is_root() || !["unshare", "nsenter", "ip"].into_iter().all(has_program) {
+        skip!("needs root, unshare, nsenter and ip for a network of its own");
     }
     let site = Site::sample();
-    let config = site.config(&format!("[server]\nlisten = [\"[::]:0\"]\nadmin = \"off\"\n{}", site.route()));
-    let script = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && exec \"$0\" serve --config \"$1\"";
+    let text = format!("[server]\nlisten = [\"[::]:8080\"]\nadmin = \"off\"\n{}", site.route());
+    let config = site.config(&text);
+    let script = "ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && \
+        exec \"$0\" serve --config \"$1\"";
     let mut launch = Launch::with_config(&config, false);
-    let mut command = Command::new("unshare");
-    command.args(["--net", "sh", "-c", script, env!("CARGO_BIN_EXE_scalws")]).arg(&config);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    launch.command = command;
+    launch.command = Command::new("unshare");
+    launch.command.args(["--net", "sh", "-c", script, env!("CARGO_BIN_EXE_scalws")]).arg(&config);
+    launch.command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let server = launch.start();
-    assert_ne!(server.address.port(), 0);
+    let mut inside = Command::new("nsenter");
+    inside.args(["--net", "--target", &server.pid().as_raw_nonzero().to_string()]);
+    inside.args([env!("CARGO_BIN_EXE_scalws"), "healthcheck", "--config"]).arg(&config);
+    let finished = run_with(inside);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
 }
 
 /// Several listeners are several doors to the same site; port 0 finds a free one for each.
@@ -240,4 +246,19 @@ fn usage_mistakes_are_two() {
     let missing = run(&["serve", "--config", "/no/such/file.toml"]);
     assert_eq!(missing.code, Some(78), "{}", missing.stderr);
     assert!(missing.stderr.contains("/no/such/file.toml"));
+}
+
+/// An absolute link is a miss also where it points inside; whoever made it for another server learns
+/// that from `check`, before the visitors do.
+#[test]
+fn check_warns_of_absolute_links() {
+    let site = Site::sample();
+    site.link("absolute", site.root().join("x.txt"));
+    site.link("relative", "x.txt");
+    let config = site.config(&site.route());
+    let finished = run(&["check", "--config", config.to_str().unwrap()]);
+    assert_eq!(finished.code, Some(0), "{:?}", finished.lines());
+    let warnings: Vec<_> = finished.lines().into_iter().filter(|line| line.contains("warning")).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("absolute"), "{}", warnings[0]);
 }
