@@ -115,6 +115,7 @@ fn a_root_that_is_swapped_is_followed() {
 
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         let visitors: Vec<_> = (0..4).map(|_| scope.spawn(|| visit(&server, &done))).collect();
         for release in ["2", "3"] {
             let next = site.directory().join("c.tmp");
@@ -128,7 +129,7 @@ fn a_root_that_is_swapped_is_followed() {
             // Long enough for every root to be looked up again.
             std::thread::sleep(Duration::from_millis(2500));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(stop);
         for visitor in visitors {
             let (answers, bad) = visitor.join().unwrap();
             assert!(answers > 0);
@@ -137,6 +138,15 @@ fn a_root_that_is_swapped_is_followed() {
     });
     found.extend(download.bytes(BIG - MIB));
     assert_same(&found, &content, "the download that began in release 1");
+}
+
+/// Tells the visitors to stop, also when the test fails before it gets there.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Asks for the index until told to stop; returns how often, and all answers that were no release.
