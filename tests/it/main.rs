@@ -1,2 +1,3 @@
-//! x
-fn main() {}
+//! Integration tests.
+mod oracle;
+mod support;
