@@ -170,9 +170,9 @@ fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink
     if config.access == AccessFormat::Off {
         return Ok(None);
     }
-    let (bytes_max, record) = (limits.log_queue_bytes_max, access::loss_record(config.access));
+    let (bytes_max, voice) = (limits.log_queue_bytes_max, access::voice(config.access));
     let sink = match &config.access_file {
-        None => Sink::start("access-log", std::io::stdout(), bytes_max, record),
+        None => Sink::start("access-log", std::io::stdout(), bytes_max, voice),
         Some(path) => {
             let file = OpenOptions::new().append(true).create(true).open(path);
             let file = file.map_err(|error| {
@@ -181,7 +181,7 @@ fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink
                     path.display()
                 )
             })?;
-            Sink::start("access-log", file, bytes_max, record)
+            Sink::start("access-log", file, bytes_max, voice)
         }
     };
     sink.map(Some).map_err(|error| format!("cannot start the access log: {error}"))

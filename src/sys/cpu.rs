@@ -100,6 +100,7 @@ mod tests {
 
     fn check(name: &str, files: &[(&str, &str)], expected: Option<usize>) {
         let root = std::env::temp_dir().join(format!("scalws-cpu-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
         for (path, content) in files {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().expect("a file has a parent")).unwrap();

@@ -145,8 +145,10 @@ fn explain(error: httparse::Error, input: &[u8]) -> Refusal {
 fn names_other_version(input: &[u8]) -> bool {
     let line = input.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let version = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-        if major.is_ascii_digit() && minor.is_ascii_digit())
+    let is_version = matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+        if major.is_ascii_digit() && minor.is_ascii_digit());
+    // Ours on a line with a blank too many is a malformed line, not another version.
+    is_version && !version.ends_with(b"/1.0") && !version.ends_with(b"/1.1")
 }
 
 fn as_usize(limit: u64) -> usize {
