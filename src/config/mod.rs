@@ -1,0 +1,2 @@
+//! The configuration.
+pub mod checked;

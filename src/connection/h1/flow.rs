@@ -1,0 +1,207 @@
+//! Bytes in and out of a connection, each wait under a deadline of the wheel.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use tokio::io::AsyncReadExt;
+
+use super::engine::Connection;
+use crate::connection::wire::Wire;
+use crate::sys::clock::monotonic_coarse_ms;
+
+/// Why a connection ends without more being said on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The client went away or broke the connection.
+    Client,
+    /// The client took nothing of its answer for `write_timeout`.
+    SlowReader,
+    /// The file ended before its promised length: nothing may follow on this connection (case A11).
+    FileShrank,
+    /// A read of the file failed after the head was sent.
+    FileFailed,
+}
+
+/// What the client is expected to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The first byte of the next request, or nothing.
+    Idle,
+    /// The rest of a head.
+    Head,
+    /// The rest of a body.
+    Body,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// Bytes, now in the input.
+    Bytes,
+    /// The client will send no more.
+    End,
+    /// The deadline passed.
+    Expired,
+    /// The worker drains and the connection is idle.
+    Draining,
+}
+
+/// A fresh connection may still send its first request for this long after a drain began: closing
+/// it at once would race with a request on its way.
+const FRESH_MS_AT_DRAIN: u64 = 1000;
+
+impl<W: Wire> Connection<W> {
+    pub(super) fn deadline(&self, from_now_ms: u64) -> u64 {
+        monotonic_coarse_ms().saturating_add(from_now_ms)
+    }
+
+    /// Waits for bytes until `deadline_ms` and appends them to the input.
+    pub(super) async fn fill(&mut self, phase: Phase, deadline_ms: u64) -> Read {
+        self.compact_input();
+        self.watch.arm(deadline_ms);
+        poll_fn(|task| {
+            let mut buffer = self.context.buffers.take_input();
+            match pin!(self.wire.read_buf(&mut buffer)).poll(task) {
+                Poll::Ready(Ok(0) | Err(_)) => {
+                    self.context.buffers.give_input(buffer);
+                    return Poll::Ready(Read::End);
+                }
+                Poll::Ready(Ok(_)) => {
+                    if self.input.is_empty() {
+                        self.input = buffer;
+                    } else {
+                        self.input.extend_from_slice(&buffer);
+                        self.context.buffers.give_input(buffer);
+                    }
+                    return Poll::Ready(Read::Bytes);
+                }
+                Poll::Pending => self.context.buffers.give_input(buffer),
+            }
+            if self.watch.is_expired(task) {
+                return Poll::Ready(Read::Expired);
+            }
+            if phase == Phase::Idle && self.context.is_draining() {
+                if self.has_served {
+                    return Poll::Ready(Read::Draining);
+                }
+                let soon = self.deadline(FRESH_MS_AT_DRAIN);
+                if soon < self.watch.deadline_ms() {
+                    self.watch.arm(soon);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Keeps what was not consumed in a buffer of its own size and gives the large one back, so that
+    /// a thousand half-sent heads cost their own bytes and no more.
+    pub(super) fn compact_input(&mut self) {
+        if self.input.capacity() == 0 {
+            return;
+        }
+        let rest = self.input[self.consumed..].to_vec();
+        self.context.buffers.give_input(std::mem::replace(&mut self.input, rest));
+        self.consumed = 0;
+    }
+
+    /// Sends the whole output.
+    pub(super) async fn flush(&mut self) -> Result<(), Cut> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let output = std::mem::take(&mut self.output);
+        let result = self.send_all(&output).await;
+        self.context.buffers.give_output(output);
+        result
+    }
+
+    /// Sends `bytes`, as long as the client takes some of them within each `write_timeout`.
+    pub(super) async fn send_all(&mut self, bytes: &[u8]) -> Result<(), Cut> {
+        let mut sent = 0;
+        let mut is_armed = false;
+        poll_fn(|task| {
+            while sent < bytes.len() {
+                match Pin::new(&mut self.wire).poll_write(task, &bytes[sent..]) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Cut::Client)),
+                    Poll::Ready(Ok(count)) => {
+                        sent += count;
+                        is_armed = false;
+                    }
+                    Poll::Pending => return self.wait_for_reader(task, &mut is_armed),
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    /// Pending until the socket takes more, or the client has taken nothing for too long.
+    pub(super) fn wait_for_reader<T>(
+        &self,
+        task: &std::task::Context<'_>,
+        is_armed: &mut bool,
+    ) -> Poll<Result<T, Cut>> {
+        if !std::mem::replace(is_armed, true) {
+            self.watch.arm(self.deadline(self.context.limits.write_ms_max));
+        }
+        if self.watch.is_expired(task) { Poll::Ready(Err(Cut::SlowReader)) } else { Poll::Pending }
+    }
+
+    /// Awaits `work`, which runs elsewhere, for at most `wait_timeout`. `None` when it took longer.
+    pub(super) async fn within_wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        self.watch.arm(self.deadline(self.context.limits.wait_ms_max));
+        poll_fn(|task| match work.as_mut().poll(task) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending if self.watch.is_expired(task) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Ends the connection so that its last answer arrives: half-close, then read and drop what the
+    /// client still sends, within bounds (RFC 9112 §9.6; cases D06, D10). A plain close with unread
+    /// input makes the kernel send a reset that overtakes the answer.
+    pub(super) async fn linger(&mut self) {
+        if self.shut_down().await.is_err() {
+            return;
+        }
+        let deadline_ms = self.deadline(self.context.limits.linger_ms_max);
+        let mut left = self.context.limits.linger_bytes_max;
+        while left > 0 {
+            self.input.clear();
+            self.consumed = 0;
+            if self.fill(Phase::Body, deadline_ms).await != Read::Bytes {
+                return;
+            }
+            left = left.saturating_sub(self.input.len() as u64);
+        }
+    }
+
+    /// Ends the connection after an answer that the client knew to be the last. Lingers only where
+    /// something unread is there: a look at it costs no system call when the last read was short.
+    pub(super) async fn close(&mut self) {
+        let has_unread = self.consumed < self.input.len() || self.poll_unread().await;
+        if has_unread {
+            self.linger().await;
+        } else {
+            let _ = self.shut_down().await;
+        }
+    }
+
+    async fn poll_unread(&mut self) -> bool {
+        poll_fn(|task| {
+            let mut byte = [0; 1];
+            let poll = pin!(self.wire.read(&mut byte)).poll(task);
+            Poll::Ready(matches!(poll, Poll::Ready(Ok(count)) if count > 0))
+        })
+        .await
+    }
+
+    async fn shut_down(&mut self) -> io::Result<()> {
+        poll_fn(|task| Pin::new(&mut self.wire).poll_shutdown(task)).await
+    }
+}

@@ -1,0 +1,117 @@
+//! Positional reads of an open file: at once while the data is resident, in the pool otherwise.
+//! No read past the promised end, no thread held between two reads.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::fs::{Miss, Mode, OpenFile, Step, device};
+use crate::offload::{Full, Pool};
+use crate::sys::file::{Wait, read_at};
+
+/// Appends up to `bytes_max` bytes from `offset` to `buffer` without waiting; how many there were.
+/// Zero means that the file is shorter than it was.
+pub fn resident(file: &OpenFile, offset: u64, bytes_max: usize, buffer: &mut Vec<u8>) -> Step<io::Result<usize>> {
+    let wait = match file.mode() {
+        Mode::Inline => Wait::Never,
+        Mode::Memory => Wait::May,
+        Mode::OpenInline | Mode::Remote => return Step::Wait,
+    };
+    match read_at(file.fd(), buffer, bytes_max, offset, wait) {
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAGAIN) => Step::Wait,
+            Some(libc::EOPNOTSUPP) => {
+                device::remember_no_nowait(file.stat().device);
+                Step::Wait
+            }
+            _ => Step::Ready(Err(error)),
+        },
+        count => Step::Ready(count),
+    }
+}
+
+/// Appends the whole file of `size` bytes without waiting, or nothing.
+pub fn whole_resident(file: &OpenFile, buffer: &mut Vec<u8>) -> Step<Result<(), Miss>> {
+    let (start, size) = (buffer.len(), usize::try_from(file.stat().size).unwrap_or(usize::MAX));
+    let outcome = fill(buffer, start, size, |buffer, done| resident(file, done as u64, size - done, buffer));
+    if !matches!(outcome, Step::Ready(Ok(()))) {
+        buffer.truncate(start);
+    }
+    outcome
+}
+
+/// Reads until `size` bytes stand behind `start`: a short read is normal, also on a warm file.
+fn fill(
+    buffer: &mut Vec<u8>,
+    start: usize,
+    size: usize,
+    mut read: impl FnMut(&mut Vec<u8>, usize) -> Step<io::Result<usize>>,
+) -> Step<Result<(), Miss>> {
+    loop {
+        let done = buffer.len() - start;
+        if done == size {
+            return Step::Ready(Ok(()));
+        }
+        match read(buffer, done) {
+            Step::Ready(Ok(0)) => return Step::Ready(Err(Miss::Busy(shrunk()))),
+            Step::Ready(Ok(_)) => {}
+            Step::Ready(Err(error)) => return Step::Ready(Err(error.into())),
+            Step::Wait => return Step::Wait,
+        }
+    }
+}
+
+/// The file got shorter between its `fstat` and its read.
+fn shrunk() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read")
+}
+
+/// The whole file, waiting as long as it takes. Runs in the pool.
+pub(in crate::fs) fn whole_waiting(file: &OpenFile) -> Result<Vec<u8>, Miss> {
+    let size = usize::try_from(file.stat().size).unwrap_or(usize::MAX);
+    let mut buffer = Vec::with_capacity(size);
+    let outcome = fill(&mut buffer, 0, size, |buffer, done| {
+        Step::Ready(read_at(file.fd(), buffer, size - done, done as u64, Wait::May))
+    });
+    match outcome {
+        Step::Ready(result) => result.map(|()| buffer),
+        Step::Wait => unreachable!("a read that may wait never says so"),
+    }
+}
+
+/// A file that a connection streams, shared with the pool while a read of it runs there.
+pub type Shared = Arc<OpenFile>;
+
+/// Reads the whole file in the pool.
+///
+/// # Errors
+/// The pool is full.
+pub fn whole_in_pool(file: OpenFile) -> Result<impl Future<Output = Result<Vec<u8>, Miss>>, Full> {
+    let pool: Pool = file.pool();
+    let job = pool.run(move || whole_waiting(&file))?;
+    Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
+}
+
+/// Reads up to `bytes_max` bytes from `offset` in the pool; empty when the file ends there.
+///
+/// # Errors
+/// The pool is full.
+pub fn chunk_in_pool(
+    file: &Shared,
+    offset: u64,
+    bytes_max: usize,
+) -> Result<impl Future<Output = io::Result<Vec<u8>>> + use<>, Full> {
+    let pool: Pool = file.pool();
+    let file = Arc::clone(file);
+    let job = pool.run(move || {
+        let mut buffer = Vec::with_capacity(bytes_max);
+        // Filled, so that one hop brings a whole chunk: a short read here would cost another hop.
+        while buffer.len() < bytes_max {
+            let done = buffer.len();
+            if read_at(file.fd(), &mut buffer, bytes_max - done, offset + done as u64, Wait::May)? == 0 {
+                break;
+            }
+        }
+        Ok(buffer)
+    })?;
+    Ok(async move { job.await.unwrap_or_else(|_| Err(io::Error::other("a pool job failed"))) })
+}

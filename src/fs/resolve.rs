@@ -1,0 +1,176 @@
+//! The one resolver: a path beneath a root descriptor becomes an open file by one `openat2`
+//! (docs/adr/0006-one-resolver.md). Nothing else in the house opens a file for a request.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use crate::fs::root::Directory;
+use crate::fs::{Miss, Mode, OpenFile, Step, device, read};
+use crate::limits::{FILE_INLINE_BYTES_MAX, RESOLVE_MS_MAX, RESOLVE_TRIES_MAX};
+use crate::offload::Pool;
+use crate::sys::file::{self, Kind, Stat};
+
+/// Whether symbolic links that stay beneath the root are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Followed while they stay beneath the root.
+    Inside,
+    /// None, on any level.
+    Refused,
+}
+
+impl Links {
+    fn flags(self) -> u64 {
+        let base = file::RESOLVE_BENEATH | file::RESOLVE_NO_MAGICLINKS;
+        match self {
+            Links::Inside => base,
+            Links::Refused => base | file::RESOLVE_NO_SYMLINKS,
+        }
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub enum Found {
+    /// A regular file; from the pool with its first read, when it is small.
+    File(OpenFile, Option<Vec<u8>>),
+    /// A directory.
+    Directory,
+}
+
+/// Opens `path` without waiting. `mode_of` knows the mode of a device, or asks the kernel.
+pub(in crate::fs) fn open_cached(
+    directory: &Directory,
+    path: &[u8],
+    links: Links,
+    pool: Pool,
+    mode_of: impl FnOnce(&Stat, BorrowedFd<'_>) -> Mode,
+) -> Step<Result<Found, Miss>> {
+    let mut flags = links.flags() | file::RESOLVE_CACHED;
+    if !directory.may_cross_mounts {
+        flags |= file::RESOLVE_NO_XDEV;
+    }
+    let fd = match file::openat2(directory.fd.as_fd(), path, file::OPEN_READ, flags) {
+        Ok(fd) => fd,
+        Err(error) => {
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN) => Step::Wait,
+                // Another mount or an escape: the pool tells them apart.
+                Some(libc::EXDEV) if !directory.may_cross_mounts => Step::Wait,
+                // A directory that may be passed but not listed is still a directory.
+                Some(libc::EACCES) => Step::Wait,
+                _ => Step::Ready(Err(error.into())),
+            };
+        }
+    };
+    let stat = match file::fstat(fd.as_fd()) {
+        Ok(stat) => stat,
+        Err(error) => return Step::Ready(Err(error.into())),
+    };
+    let mode = mode_of(&stat, fd.as_fd());
+    if mode == Mode::Remote {
+        // It was opened all the same: a remote file system behind mounts that looked local.
+        pool.detach(move || drop(fd));
+        return Step::Wait;
+    }
+    Step::Ready(classify(fd, stat, mode, pool))
+}
+
+/// Opens the first of `paths` that leads to something, waiting as long as it takes, and reads it
+/// whole when it is small. Runs in the pool.
+pub(in crate::fs) fn open_waiting(
+    directory: &Directory,
+    paths: &[Vec<u8>],
+    links: Links,
+    pool: Pool,
+) -> Result<Found, Miss> {
+    let mut miss = Miss::NotFound;
+    for path in paths {
+        match open_one_waiting(directory, path, links, pool) {
+            Err(next @ (Miss::NotFound | Miss::NotRegular)) => miss = next,
+            other => return other,
+        }
+    }
+    Err(miss)
+}
+
+fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, pool: Pool) -> Result<Found, Miss> {
+    let fd = match open_with_retries(directory.fd.as_fd(), path, file::OPEN_READ, links) {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            // A directory without read permission can still be an anchor for what lies in it.
+            return match open_with_retries(directory.fd.as_fd(), path, file::OPEN_ANCHOR, links) {
+                Ok(_) => Ok(Found::Directory),
+                Err(_) => Err(error.into()),
+            };
+        }
+        other => other?,
+    };
+    let stat = file::fstat(fd.as_fd())?;
+    let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
+    let mut found = classify(fd, stat, mode, pool)?;
+    if let Found::File(file, content) = &mut found
+        && stat.size <= FILE_INLINE_BYTES_MAX
+    {
+        *content = Some(read::whole_waiting(file)?);
+    }
+    Ok(found)
+}
+
+/// EAGAIN without RESOLVE_CACHED is a rename while `..` was walked, or a lease that stays: tried
+/// again a bounded number of times, then it is the caller's to say "busy".
+fn open_with_retries(directory: BorrowedFd<'_>, path: &[u8], flags: i32, links: Links) -> io::Result<OwnedFd> {
+    let start = Instant::now();
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match file::openat2(directory, path, flags, links.flags()) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EAGAIN)
+                    && tries < RESOLVE_TRIES_MAX
+                    && start.elapsed() < Duration::from_millis(RESOLVE_MS_MAX) =>
+            {
+                // A pool thread, not a worker: a lease holder needs time to let go.
+                std::thread::sleep(Duration::from_millis(u64::from(tries)));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn classify(fd: OwnedFd, stat: Stat, mode: Mode, pool: Pool) -> Result<Found, Miss> {
+    match stat.kind {
+        Kind::Regular => Ok(Found::File(OpenFile::new(fd, stat, mode, pool), None)),
+        Kind::Directory => Ok(Found::Directory),
+        Kind::Other => Err(Miss::NotRegular),
+    }
+}
+
+/// What the kernel can do, found out once at start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Support {
+    /// RESOLVE_CACHED works (Linux 5.12); without it every resolution goes through the pool.
+    pub cached: bool,
+}
+
+/// Tests `openat2` and RESOLVE_CACHED on `directory`, apart from each other.
+///
+/// # Errors
+/// Any answer but success or "unknown flag": an old kernel (before 5.6) or a seccomp profile. There
+/// is no fallback: one that is latched on a refusal is how another server came to lose its walls.
+pub fn probe(directory: BorrowedFd<'_>) -> io::Result<Support> {
+    let flags = Links::Inside.flags();
+    file::openat2(directory, b"", file::OPEN_ANCHOR, flags)?;
+    match file::openat2(directory, b"", file::OPEN_ANCHOR, flags | file::RESOLVE_CACHED) {
+        Ok(_) => Ok(Support { cached: true }),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Support { cached: false }),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(Support { cached: true }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Name of the file system that a descriptor lies on, for people.
+#[must_use]
+pub fn file_system_name(fd: BorrowedFd<'_>) -> &'static str {
+    file::file_system_magic(fd).map_or("unknown", device::name_of_magic)
+}

@@ -1,0 +1,255 @@
+//! Roots: the directory that a route serves, as a descriptor that follows deployments.
+//!
+//! A descriptor opened once would pin the old release for ever (case A12), so the path is looked up
+//! again once a second, in the pool, and a worker sees the change at its next request. Requests in
+//! progress keep what they have.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::fs::resolve::{self, Found, Links, Support};
+use crate::fs::{Miss, Mode, Step, device};
+use crate::offload::{Full, Pool};
+use crate::sys::file::{self, Stat};
+
+/// The directory behind a root's path at one time.
+#[derive(Debug)]
+pub struct Directory {
+    pub(in crate::fs) fd: OwnedFd,
+    pub(in crate::fs) stat: Stat,
+    mode: Mode,
+    /// Every mount beneath the root is local, so a worker may cross into it.
+    pub(in crate::fs) may_cross_mounts: bool,
+}
+
+impl Directory {
+    fn open(path: &Path) -> io::Result<Directory> {
+        let fd = file::open_anchor(path)?;
+        let stat = file::fstat(fd.as_fd())?;
+        let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
+        let may_cross_mounts = mounts_beneath_are_local(path);
+        Ok(Directory { fd, stat, mode, may_cross_mounts })
+    }
+
+    fn is_same(&self, other: &Directory) -> bool {
+        let identity = |directory: &Directory| {
+            (directory.stat.device, directory.stat.inode, directory.mode, directory.may_cross_mounts)
+        };
+        // An unlinked directory may give its inode number to the next one; nlink tells.
+        identity(self) == identity(other) && file::fstat(self.fd.as_fd()).is_ok_and(|now| now.links > 0)
+    }
+}
+
+/// A root of the process; workers look at it through a [`View`].
+#[derive(Debug)]
+pub struct Root {
+    path: PathBuf,
+    links: Links,
+    support: Support,
+    pool: Pool,
+    current: Mutex<Arc<Directory>>,
+    /// Counts changes of `current`; workers compare it before each request.
+    generation: AtomicU64,
+    /// A lookup is on its way: on a hanging file system they must not pile up.
+    refreshing: AtomicBool,
+}
+
+impl Root {
+    /// Opens the root and tests what the kernel can do there.
+    ///
+    /// # Errors
+    /// The directory cannot be opened, or `openat2` is refused.
+    pub fn open(path: &Path, links: Links, pool: Pool) -> io::Result<Arc<Root>> {
+        let directory = Directory::open(path)?;
+        let support = resolve::probe(directory.fd.as_fd())?;
+        Ok(Arc::new(Root {
+            path: path.to_owned(),
+            links,
+            support,
+            pool,
+            current: Mutex::new(Arc::new(directory)),
+            generation: AtomicU64::new(0),
+            refreshing: AtomicBool::new(false),
+        }))
+    }
+
+    /// The path as configured.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the kernel can do here.
+    #[must_use]
+    pub fn support(&self) -> Support {
+        self.support
+    }
+
+    /// How its own files are opened and read, and the name of the file system.
+    #[must_use]
+    pub fn mode(&self) -> (Mode, &'static str) {
+        let directory = self.current();
+        (directory.mode, resolve::file_system_name(directory.fd.as_fd()))
+    }
+
+    /// The pool that waits for it.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        self.pool
+    }
+
+    /// Looks the path up again in the pool, unless such a lookup is on its way. A path that leads
+    /// nowhere at this moment keeps the directory that was there.
+    pub fn refresh(self: &Arc<Self>) {
+        if self.refreshing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let root = Arc::clone(self);
+        self.pool.detach(move || {
+            if let Ok(found) = Directory::open(&root.path)
+                && !root.current().is_same(&found)
+            {
+                *root.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
+                root.generation.fetch_add(1, Ordering::Release);
+            }
+            root.refreshing.store(false, Ordering::Relaxed);
+        });
+    }
+
+    fn current(&self) -> Arc<Directory> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One worker's sight of a root: no lock and no shared counter while nothing changes.
+#[derive(Debug)]
+pub struct View {
+    root: Arc<Root>,
+    generation: Cell<u64>,
+    directory: RefCell<Arc<Directory>>,
+    /// Modes of the devices seen beneath the root, few.
+    modes: RefCell<Vec<(u64, Mode)>>,
+}
+
+impl View {
+    /// A fresh sight of `root`.
+    #[must_use]
+    pub fn new(root: &Arc<Root>) -> View {
+        let generation = root.generation.load(Ordering::Acquire);
+        let directory = root.current();
+        let modes = RefCell::new(vec![(directory.stat.device, directory.mode)]);
+        View { root: Arc::clone(root), generation: Cell::new(generation), directory: RefCell::new(directory), modes }
+    }
+
+    /// The root that this is a sight of.
+    #[must_use]
+    pub fn root(&self) -> &Arc<Root> {
+        &self.root
+    }
+
+    /// Opens `path` on the worker, if the kernel can answer without waiting.
+    pub fn open(&self, path: &[u8]) -> Step<Result<Found, Miss>> {
+        self.follow();
+        let directory = self.directory.borrow();
+        if directory.mode == Mode::Remote || !self.root.support.cached {
+            return Step::Wait;
+        }
+        resolve::open_cached(&directory, path, self.root.links, self.root.pool, |stat, fd| self.mode_of(stat, fd))
+    }
+
+    /// Opens the first of `paths` that leads to something, in the pool.
+    ///
+    /// # Errors
+    /// The pool is full.
+    pub fn open_in_pool(
+        &self,
+        paths: Vec<Vec<u8>>,
+    ) -> Result<impl Future<Output = Result<Found, Miss>> + use<>, Full> {
+        self.follow();
+        let directory = Arc::clone(&self.directory.borrow());
+        let (links, pool) = (self.root.links, self.root.pool);
+        let job = pool.run(move || resolve::open_waiting(&directory, &paths, links, pool))?;
+        Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
+    }
+
+    fn follow(&self) {
+        let generation = self.root.generation.load(Ordering::Acquire);
+        if generation != self.generation.get() {
+            self.generation.set(generation);
+            let directory = self.root.current();
+            self.modes.replace(vec![(directory.stat.device, directory.mode)]);
+            self.directory.replace(directory);
+        }
+    }
+
+    fn mode_of(&self, stat: &Stat, fd: BorrowedFd<'_>) -> Mode {
+        let mut modes = self.modes.borrow_mut();
+        let known = modes.iter().find(|(device, _)| *device == stat.device).map(|(_, mode)| *mode);
+        let mode = known.unwrap_or_else(|| {
+            let mode = file::file_system_magic(fd).map_or(Mode::Remote, Mode::of_magic);
+            modes.push((stat.device, mode));
+            mode
+        });
+        if mode == Mode::Inline && device::lacks_nowait(stat.device) { Mode::OpenInline } else { mode }
+    }
+}
+
+/// Whether every mount beneath `path` is of a local type, by proc_pid_mountinfo(5). What cannot be
+/// read counts as not local.
+fn mounts_beneath_are_local(path: &Path) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "compared with the mount table only, nothing is opened by it")]
+    let Ok(path) = std::fs::canonicalize(path) else { return false };
+    std::fs::read_to_string("/proc/self/mountinfo").is_ok_and(|table| all_local(&table, &path))
+}
+
+fn all_local(table: &str, path: &Path) -> bool {
+    table.lines().all(|line| {
+        let Some((left, right)) = line.split_once(" - ") else { return false };
+        let Some(mount) = left.split(' ').nth(4) else { return false };
+        let mount = unescape(mount);
+        let beneath = mount.as_path() != path && mount.starts_with(path);
+        !beneath || right.split(' ').next().is_some_and(device::is_local_type)
+    })
+}
+
+/// Undoes the octal escapes of mountinfo (space, tab, newline, backslash).
+fn unescape(field: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if *first == b'\\' => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_beneath_a_root_are_judged_by_type() {
+        let table = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /srv rw - ext4 /dev/b rw\n\
+                     3 2 0:3 / /srv/a\\040b rw shared:1 - tmpfs t rw\n4 1 0:4 / /srvx rw - nfs4 h:/ rw\n";
+        assert!(all_local(table, Path::new("/srv")));
+        assert!(!all_local(table, Path::new("/")));
+        assert!(all_local(table, Path::new("/srvx")), "the root's own type is judged apart");
+        assert!(!all_local(&format!("{table}5 2 0:5 / /srv/f rw - fuse.sshfs h rw\n"), Path::new("/srv")));
+        assert!(!all_local("broken line\n", Path::new("/srv")));
+        assert_eq!(unescape("/a\\040b\\134"), PathBuf::from("/a b\\"));
+    }
+}

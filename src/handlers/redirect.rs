@@ -1,0 +1,79 @@
+//! Redirects. The target comes from the config; a request only fills `{rest}`, in its normalised and
+//! escaped form, behind the start of a path: it can never start or extend an authority (case A04).
+
+use crate::config::checked;
+use crate::message::{Body, Fields, Reply};
+use crate::semantics::status;
+
+const REST: &str = "{rest}";
+
+/// A redirect.
+#[derive(Debug)]
+pub struct Redirect {
+    before: String,
+    /// What follows `{rest}`; `None` where the target has none.
+    after: Option<String>,
+    status: u16,
+}
+
+impl Redirect {
+    /// From its slice of the config.
+    #[must_use]
+    pub fn new(config: &checked::Redirect) -> Redirect {
+        let (before, after) = match config.to.split_once(REST) {
+            Some((before, after)) => (before.to_owned(), Some(after.to_owned())),
+            None => (config.to.clone(), None),
+        };
+        Redirect { before, after, status: config.status }
+    }
+
+    /// The answer; `rest` is the escaped path behind the route's prefix. The query goes along where
+    /// the target has none of its own.
+    #[must_use]
+    pub fn answer(&self, rest: &[u8], query: Option<&[u8]>) -> Reply {
+        let mut location = self.before.clone().into_bytes();
+        if let Some(after) = &self.after {
+            // One slash between them, whatever the two bring along.
+            let rest = if location.ends_with(b"/") { rest.strip_prefix(b"/").unwrap_or(rest) } else { rest };
+            location.extend_from_slice(rest);
+            location.extend_from_slice(after.as_bytes());
+        }
+        if let Some(query) = query
+            && !location.contains(&b'?')
+        {
+            location.push(b'?');
+            location.extend_from_slice(query);
+        }
+        to(self.status, &location)
+    }
+}
+
+/// A redirect to `location`: visible ASCII, by the checks on targets and configs.
+#[must_use]
+pub fn to(status: u16, location: &[u8]) -> Reply {
+    debug_assert!(location.iter().all(|byte| matches!(byte, 0x21..=0x7e)), "a Location with other bytes");
+    let text = format!("{status} {}\n", status::reason(status)).into_bytes();
+    let location = String::from_utf8_lossy(location);
+    let fields = Fields::of(&[("Content-Type", "text/plain; charset=utf-8"), ("Location", &location)]);
+    Reply { status, fields, body: Body::Owned(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rest_is_put_into_a_path() {
+        let check = |to: &str, rest: &str, query: Option<&str>, expected: &str| {
+            let redirect = Redirect::new(&checked::Redirect { to: to.into(), status: 308 });
+            let reply = redirect.answer(rest.as_bytes(), query.map(str::as_bytes));
+            let fields = String::from_utf8(reply.fields.as_bytes().to_vec()).unwrap();
+            assert!(fields.contains(&format!("\r\nLocation: {expected}\r\n")), "{fields}");
+        };
+        check("/new/{rest}", "a/b", None, "/new/a/b");
+        check("/new/{rest}", "", Some("x=1"), "/new/?x=1");
+        check("/{rest}", "/evil.example", None, "/evil.example");
+        check("https://h/{rest}/x?y", "a", Some("z"), "https://h/a/x?y");
+        check("/fixed", "a", Some("q"), "/fixed?q");
+    }
+}

@@ -1,0 +1,111 @@
+//! A reply as handlers build it: status, field lines, body. The engine adds what belongs to the
+//! connection: Date, Content-Length, Connection.
+
+use std::rc::Rc;
+
+use crate::fs::OpenFile;
+use crate::semantics::status;
+
+/// Field lines, each ended by CRLF.
+#[derive(Clone, Debug, Default)]
+pub enum Fields {
+    /// None.
+    #[default]
+    Empty,
+    /// Built once, shared by every answer of a route.
+    Shared(Rc<[u8]>),
+    /// Built for this answer.
+    Owned(Vec<u8>),
+}
+
+impl Fields {
+    /// The lines as bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Fields::Empty => &[],
+            Fields::Shared(lines) => lines,
+            Fields::Owned(lines) => lines,
+        }
+    }
+
+    /// The lines of `pairs`. Names and values come from the config or from this program, never from a
+    /// request, and were checked to hold no line break.
+    #[must_use]
+    pub fn of(pairs: &[(&str, &str)]) -> Fields {
+        let mut lines = Vec::with_capacity(pairs.iter().map(|(name, value)| name.len() + value.len() + 4).sum());
+        for (name, value) in pairs {
+            debug_assert!(!value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)), "{name} with a line break");
+            for part in [name, ": ", value, "\r\n"] {
+                lines.extend_from_slice(part.as_bytes());
+            }
+        }
+        Fields::Owned(lines)
+    }
+}
+
+/// The body of a reply. Its length is known before the first byte is sent.
+#[derive(Debug)]
+pub enum Body {
+    /// No bytes.
+    Empty,
+    /// Bytes of the configuration.
+    Shared(Rc<[u8]>),
+    /// Bytes of this answer.
+    Owned(Vec<u8>),
+    /// A whole file; the engine reads it through `fs`.
+    File(OpenFile),
+}
+
+impl Body {
+    /// Bytes of the body.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Body::Empty => 0,
+            Body::Shared(bytes) => bytes.len() as u64,
+            Body::Owned(bytes) => bytes.len() as u64,
+            Body::File(file) => file.stat().size,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Reply {
+    /// Final status, 200–599.
+    pub status: u16,
+    /// Field lines without Date, Content-Length and Connection.
+    pub fields: Fields,
+    /// Body that a GET gets; the engine leaves it out for HEAD and keeps its length.
+    pub body: Body,
+}
+
+impl Reply {
+    /// A status with its reason phrase as a short text, for errors.
+    #[must_use]
+    pub fn plain(status: u16) -> Reply {
+        Reply::plain_with(status, &[])
+    }
+
+    /// The same with further fields.
+    #[must_use]
+    pub fn plain_with(status: u16, fields: &[(&str, &str)]) -> Reply {
+        let text = format!("{status} {}\n", status::reason(status)).into_bytes();
+        let mut pairs = vec![("Content-Type", "text/plain; charset=utf-8")];
+        pairs.extend_from_slice(fields);
+        Reply { status, fields: Fields::of(&pairs), body: Body::Owned(text) }
+    }
+
+    /// An answer without content (204, 304).
+    #[must_use]
+    pub fn bodiless(status: u16, fields: Fields) -> Reply {
+        Reply { status, fields, body: Body::Empty }
+    }
+}

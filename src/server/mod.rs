@@ -1,0 +1,12 @@
+//! From a checked config to a running process: listeners, workers, admin, signals, drain. Imports
+//! every room; no room imports it.
+
+mod accept;
+mod admin;
+pub mod health;
+mod listen;
+mod run;
+mod shared;
+mod worker;
+
+pub use run::run;

@@ -1,0 +1,274 @@
+//! The life of the process: start everything or say in one line why not, then wait for signals, and
+//! leave politely (RFC 9112 §9.6; case H01).
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::shared::{Phase, Shared};
+use super::{admin, listen, worker};
+use crate::config::checked::{self, AccessFormat, Config};
+use crate::fs::Root;
+use crate::handlers::static_files;
+use crate::limits::{DESCRIPTORS_RESERVED, Limits, TICK_MS};
+use crate::offload::{Offload, Pool};
+use crate::sys::{cpu, process};
+use crate::telemetry::log::{self, Level};
+use crate::telemetry::sink::Sink;
+use crate::telemetry::{access, start};
+
+/// Threads of the offload pool for each worker.
+const OFFLOAD_THREADS_PER_WORKER: usize = 4;
+/// How often a drain looks whether it is done.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+/// How long the workers may take to hand over their last log lines.
+const ENDING_TIME: Duration = Duration::from_millis(500);
+
+/// Serves `config` until a signal ends it. The exit code of the process.
+///
+/// # Errors
+/// One line that names what could not be started and what to do.
+pub fn run(config: Config) -> Result<u8, String> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        // Before anything else: a signal during the start must not kill PID 1 halfway.
+        let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
+        let running = start_all(config.clone())?;
+        start::ready();
+        Ok(live(&config.server, signals, &running).await)
+    })
+}
+
+/// What runs, as far as the main thread looks after it.
+struct Running {
+    shared: Arc<Shared>,
+    roots: Vec<Arc<Root>>,
+    access_sink: Option<Sink>,
+}
+
+/// Starts listeners, roots, pool, logs, admin and workers, in an order in which a failure leaves
+/// nothing behind.
+fn start_all(config: Config) -> Result<Running, String> {
+    let Config { server, log: log_config, mut limits, routes } = config;
+    let (workers, source) = worker_count(&server);
+    limits.connections_max = affordable_connections(&limits);
+    let threads = match usize::try_from(limits.offload_threads_max).unwrap_or(usize::MAX) {
+        0 => workers * OFFLOAD_THREADS_PER_WORKER,
+        threads => threads,
+    };
+    let pool = Offload::start(threads, limits.offload_queue_max).map_err(|error| error.to_string())?;
+    let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+    for address in &server.listen {
+        for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers)?) {
+            own.push(listener);
+        }
+    }
+    let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
+    let roots = open_roots(&routes, pool)?;
+    let access_sink = open_access_log(&log_config, &limits)?;
+    let shared = Arc::new(Shared::new(workers, limits.connections_max));
+    let fields = json!({ "version": env!("CARGO_PKG_VERSION"), "workers": workers, "workers_from": source,
+        "connections": limits.connections_max, "offload_threads": threads, "routes": routes.len() });
+    log::event(Level::Info, "starting", &fields);
+    let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
+    let start_time = crate::sys::clock::monotonic_coarse_ms();
+    shared.workers.iter().for_each(|worker| worker.beat(start_time));
+    let routes = Arc::new(routes);
+    for (number, listeners) in listeners.into_iter().enumerate() {
+        shared.listeners_open.fetch_add(listeners.len() as u64, Ordering::Relaxed);
+        shared.workers_running.fetch_add(1, Ordering::Relaxed);
+        worker::start(worker::Plan {
+            number,
+            listeners,
+            limits: limits.clone(),
+            routes: Arc::clone(&routes),
+            roots: roots.clone(),
+            access: log_config.access,
+            access_sink: access_sink.clone(),
+            shared: Arc::clone(&shared),
+        })
+        .map_err(|error| format!("cannot start worker {number}: {error}"))?;
+    }
+    for listener in admin_listener.into_iter().flatten() {
+        admin::start(listener, Arc::clone(&shared)).map_err(|error| format!("cannot start admin: {error}"))?;
+    }
+    for address in addresses.into_iter().flatten() {
+        log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
+    }
+    Ok(Running { shared, roots, access_sink })
+}
+
+fn worker_count(server: &checked::Server) -> (usize, String) {
+    match server.workers {
+        Some(workers) => (workers, "configuration".to_owned()),
+        None => {
+            let cpus = cpu::available();
+            (cpus.count, cpus.source)
+        }
+    }
+}
+
+/// The connection limit, lowered to what descriptors there are.
+fn affordable_connections(limits: &Limits) -> u64 {
+    let Ok(descriptors) = process::raise_descriptor_limit() else { return limits.connections_max };
+    let affordable = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(1);
+    if affordable < limits.connections_max {
+        let fields = json!({ "wanted": limits.connections_max, "connections": affordable, "descriptors": descriptors,
+            "hint": "raise the descriptor limit (ulimit -n)" });
+        log::event(Level::Warn, "connection limit lowered", &fields);
+    }
+    affordable.min(limits.connections_max)
+}
+
+/// Opens the root of each static route, each directory once.
+fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Arc<Root>>, String> {
+    let mut known: HashMap<(PathBuf, bool), Arc<Root>> = HashMap::new();
+    let mut roots = Vec::new();
+    for route in routes {
+        let checked::Handler::Static(config) = &route.handler else { continue };
+        let key = (config.root.clone(), config.follow_symlinks);
+        let root = match known.get(&key) {
+            Some(root) => Arc::clone(root),
+            None => {
+                let root = static_files::open_root(config, pool).map_err(|error| explain_root(config, &error))?;
+                known.insert(key, Arc::clone(&root));
+                root
+            }
+        };
+        let (mode, file_system) = root.mode();
+        let fields = json!({ "route": route.name, "root": root.path().display().to_string(),
+            "file_system": file_system, "files": mode.describe(), "resolve_cached": root.support().cached });
+        log::event(Level::Info, "root", &fields);
+        roots.push(root);
+    }
+    Ok(roots)
+}
+
+fn explain_root(config: &checked::Static, error: &std::io::Error) -> String {
+    let hint = match error.raw_os_error() {
+        Some(libc::ENOENT) => "the directory does not exist: create or mount it",
+        Some(libc::EACCES) => "no permission: make it readable for the user that runs the server",
+        Some(libc::ENOSYS) => "this kernel has no openat2: Linux 5.6 or newer is needed",
+        Some(libc::EPERM) => "a seccomp profile refuses openat2: allow it",
+        _ => "see openat2(2)",
+    };
+    format!("cannot serve {}: {error}; {hint}", config.root.display())
+}
+
+fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink>, String> {
+    if config.access == AccessFormat::Off {
+        return Ok(None);
+    }
+    let (bytes_max, record) = (limits.log_queue_bytes_max, access::loss_record(config.access));
+    let sink = match &config.access_file {
+        None => Sink::start("access-log", std::io::stdout(), bytes_max, record),
+        Some(path) => {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            let file = file.map_err(|error| {
+                format!("cannot open the access log {}: {error}; choose a writable path or stdout", path.display())
+            })?;
+            Sink::start("access-log", file, bytes_max, record)
+        }
+    };
+    sink.map(Some).map_err(|error| format!("cannot start the access log: {error}"))
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next signal that ends the process.
+    async fn ending(&mut self) -> SignalKind {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return SignalKind::terminate(),
+                _ = self.interrupt.recv() => return SignalKind::interrupt(),
+                _ = self.quit.recv() => return SignalKind::quit(),
+                _ = self.hang_up.recv() => {
+                    log::event(Level::Warn, "SIGHUP ignored", &json!({ "hint": "reload is not there yet: restart" }));
+                }
+            }
+        }
+    }
+}
+
+/// Refreshes roots until a signal comes, then drains. A second signal ends at once.
+async fn live(config: &checked::Server, mut signals: Signals, running: &Running) -> u8 {
+    let Running { shared, roots, access_sink } = running;
+    let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
+    let first = loop {
+        tokio::select! {
+            first = signals.ending() => break first,
+            _ = tick.tick() => roots.iter().for_each(Root::refresh),
+        }
+    };
+    let fields = json!({ "signal": first.as_raw_value(), "delay_ms": as_ms(config.drain_delay),
+        "timeout_ms": as_ms(config.drain_timeout), "connections": shared.connections.load(Ordering::Relaxed) });
+    log::event(Level::Info, "draining", &fields);
+    let second = tokio::select! {
+        second = signals.ending() => Some(second),
+        () = drain(config, shared) => None,
+    };
+    let cut = shared.connections.load(Ordering::Acquire);
+    end(shared).await;
+    let code = match second {
+        None => 0,
+        Some(second) => u8::try_from(128 + second.as_raw_value()).unwrap_or(255),
+    };
+    if let Some(sink) = access_sink {
+        sink.flush();
+    }
+    log::event(Level::Info, "stopped", &json!({ "connections_cut": cut, "exit_code": code }));
+    log::flush();
+    code
+}
+
+/// Ready says no for `delay` while requests are taken; then no new connections, and everything that
+/// runs may finish until `timeout`.
+async fn drain(config: &checked::Server, shared: &Arc<Shared>) {
+    shared.phase.send_replace(Phase::Leaving);
+    tokio::time::sleep(config.drain_delay).await;
+    shared.phase.send_replace(Phase::Draining);
+    let end = Instant::now() + config.drain_timeout;
+    let is_done = || {
+        // In this order: a listener that closes has counted what it accepted before.
+        shared.listeners_open.load(Ordering::Acquire) == 0 && shared.connections.load(Ordering::Acquire) == 0
+    };
+    while !is_done() && Instant::now() < end {
+        tokio::time::sleep(DRAIN_LOOK).await;
+    }
+}
+
+/// Lets the workers hand over their last log lines.
+async fn end(shared: &Arc<Shared>) {
+    shared.phase.send_replace(Phase::Ending);
+    let end = Instant::now() + ENDING_TIME;
+    while shared.workers_running.load(Ordering::Acquire) > 0 && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn as_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

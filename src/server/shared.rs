@@ -1,0 +1,86 @@
+//! What the threads of the process share: the phase of its life and a few counters.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::admin::Health;
+use crate::limits::HEARTBEAT_MS_MAX;
+use crate::sys::clock::monotonic_coarse_ms;
+use crate::telemetry::counters;
+
+/// Phase of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Takes requests.
+    Serving,
+    /// Still takes requests; ready says no, so that balancers look elsewhere.
+    Leaving,
+    /// Takes no new connections, finishes what runs.
+    Draining,
+    /// Hands over its last log lines and ends.
+    Ending,
+}
+
+/// See the module.
+pub(super) struct Shared {
+    pub(super) phase: watch::Sender<Phase>,
+    /// Open client connections of the process.
+    pub(super) connections: AtomicU64,
+    pub(super) connections_max: u64,
+    /// Listeners of workers that are still open.
+    pub(super) listeners_open: AtomicU64,
+    /// Workers that have not handed over their last log lines.
+    pub(super) workers_running: AtomicU64,
+    /// Counters of each worker.
+    pub(super) workers: Vec<Arc<counters::Worker>>,
+}
+
+impl Shared {
+    pub(super) fn new(workers: usize, connections_max: u64) -> Shared {
+        Shared {
+            phase: watch::Sender::new(Phase::Serving),
+            connections: AtomicU64::new(0),
+            connections_max,
+            listeners_open: AtomicU64::new(0),
+            workers_running: AtomicU64::new(0),
+            workers: (0..workers).map(|_| Arc::default()).collect(),
+        }
+    }
+
+    /// Takes a place for a connection; `None` when all are taken.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+        // Counted before it is checked, so that the bound holds with any number of workers.
+        let place = Place(Arc::clone(self));
+        (self.connections.fetch_add(1, Ordering::Relaxed) < self.connections_max).then_some(place)
+    }
+}
+
+/// A connection's place under the limit; left when dropped.
+pub(super) struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// What the admin port reports.
+pub(super) struct Report(pub(super) Arc<Shared>);
+
+impl Health for Report {
+    fn live(&self) -> Result<(), String> {
+        let now = monotonic_coarse_ms();
+        let silent = |(number, worker): (usize, &Arc<counters::Worker>)| {
+            let age = now.saturating_sub(worker.last_beat_ms());
+            (age > HEARTBEAT_MS_MAX).then(|| format!("worker {number} silent for {} s", age / 1000))
+        };
+        let silent: Vec<_> = self.0.workers.iter().enumerate().filter_map(silent).collect();
+        if silent.is_empty() { Ok(()) } else { Err(silent.join(", ")) }
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if *self.0.phase.borrow() == Phase::Serving { Ok(()) } else { Err("draining".to_owned()) }
+    }
+}

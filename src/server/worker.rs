@@ -1,0 +1,87 @@
+//! One worker: an OS thread with a runtime of its own, its own listeners, and everything it touches on
+//! the way of a request in plain cells (docs/adr/0002-one-thread-per-core.md).
+
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use super::accept::accept;
+use super::shared::{Phase, Shared};
+use crate::config::checked;
+use crate::connection::Context;
+use crate::fs::Root;
+use crate::limits::{Limits, TICK_MS};
+use crate::route::Site;
+use crate::sys::clock::monotonic_coarse_ms;
+use crate::telemetry::access::AccessLog;
+use crate::telemetry::sink::Sink;
+
+/// What a worker is made of; sent to its thread.
+pub(super) struct Plan {
+    pub(super) number: usize,
+    pub(super) listeners: Vec<TcpListener>,
+    pub(super) limits: Limits,
+    pub(super) routes: Arc<Vec<checked::Route>>,
+    pub(super) roots: Vec<Arc<Root>>,
+    pub(super) access: checked::AccessFormat,
+    pub(super) access_sink: Option<Sink>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// Starts a worker's thread.
+///
+/// # Errors
+/// The thread or its runtime cannot be started.
+pub(super) fn start(plan: Plan) -> std::io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let name = format!("worker-{}", plan.number);
+    std::thread::Builder::new().name(name).spawn(move || {
+        LocalSet::new().block_on(&runtime, work(plan));
+        // Connections that were cut are still tasks: dropping them would wait for nothing, but a
+        // blocked close is not worth a delay of the exit.
+        runtime.shutdown_background();
+    })?;
+    Ok(())
+}
+
+async fn work(plan: Plan) {
+    let counters = Arc::clone(&plan.shared.workers[plan.number]);
+    let site = Box::new(Site::new(&plan.routes, &plan.roots));
+    let access = AccessLog::new(plan.access, plan.access_sink);
+    let context = Rc::new(Context::new(plan.limits, access, counters, site));
+    let shared = plan.shared;
+    for listener in plan.listeners {
+        // Non-blocking since it was made; the reactor is this thread's own.
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener can be registered with epoll");
+        tokio::task::spawn_local(accept(listener, Rc::clone(&context), Arc::clone(&shared)));
+    }
+    let mut phase = shared.phase.subscribe();
+    let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
+    let mut is_draining = false;
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {
+                let now_ms = monotonic_coarse_ms();
+                context.counters.beat(now_ms);
+                context.wheel.turn(now_ms);
+                context.access.hand_over();
+            }
+            _ = phase.changed() => match *phase.borrow_and_update() {
+                Phase::Serving | Phase::Leaving => {}
+                Phase::Draining if is_draining => {}
+                Phase::Draining => {
+                    is_draining = true;
+                    context.drain();
+                }
+                Phase::Ending => break,
+            },
+        }
+    }
+    context.access.hand_over();
+    shared.workers_running.fetch_sub(1, Ordering::Release);
+}
