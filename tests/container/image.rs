@@ -60,8 +60,7 @@ fn holds_the_server_and_the_ca_bundle_and_nothing_else() {
     let names = String::from_utf8(listing.stdout).unwrap();
     // The engine's own mount points stand in every export.
     let engines = [".dockerenv", "dev/console", "etc/hostname", "etc/hosts", "etc/mtab", "etc/resolv.conf"];
-    let ours: Vec<_> =
-        names.lines().filter(|name| !name.ends_with('/') && !engines.contains(name)).collect();
+    let ours: Vec<_> = names.lines().filter(|name| !name.ends_with('/') && !engines.contains(name)).collect();
     assert_eq!(ours, ["etc/ssl/certs/ca-certificates.crt", "usr/local/bin/scalws"]);
 }
 
@@ -75,7 +74,8 @@ fn the_binary_tells_nothing_of_where_it_was_built() {
     let binary = std::fs::read(copy).unwrap();
     for path in ["/usr/local/cargo", "/build/src", "/registry/src/"] {
         let found = binary.windows(path.len()).position(|window| window == path.as_bytes());
-        let around = found.map(|at| String::from_utf8_lossy(&binary[at..(at + 80).min(binary.len())]).into_owned());
+        let around =
+            found.map(|at| String::from_utf8_lossy(&binary[at..(at + 80).min(binary.len())]).into_owned());
         assert_eq!(around, None, "{path}");
     }
     let certificates = folder.path().join("ca.crt");

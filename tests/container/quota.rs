@@ -10,8 +10,9 @@ fn workers(options: &[&str]) -> u64 {
     all.extend(options);
     let container = Container::start(&all, &[]);
     container.ready("/");
-    let workers = container.logged("workers");
-    say(&format!("{options:?}: {workers} workers"));
+    let event = container.event("starting");
+    let workers = &event["workers"];
+    say(&format!("{options:?}: {workers} workers, from {}", event["workers_from"]));
     workers.as_u64().unwrap_or_else(|| panic!("not a number: {workers}"))
 }
 

@@ -96,7 +96,7 @@ impl Container {
         container
     }
 
-    /// Created, never started: to look inside.
+    /// A container that was created and not started, to look inside.
     #[track_caller]
     pub fn created() -> Container {
         let container = Container { name: unique_name() };
@@ -152,13 +152,14 @@ impl Container {
         text(&output.stderr).lines().map(str::to_owned).collect()
     }
 
-    /// Waits for an event with this field and gives the field.
+    /// Waits for an event by its name.
     #[track_caller]
-    pub fn logged(&self, field: &str) -> Value {
+    pub fn event(&self, name: &str) -> Value {
         let mut found = None;
-        until(&format!("a log line with {field}, in {:?}", self.log()), || {
-            let events = self.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-            found = events.filter_map(|event| event.get(field).cloned()).next();
+        until(&format!("the event {name:?}"), || {
+            let mut events =
+                self.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+            found = events.find(|event| event["event"] == name);
             found.is_some()
         });
         found.unwrap()
