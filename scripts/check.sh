@@ -13,19 +13,29 @@ LOGS=.local/check
 TOOLS=.local/tools
 STAGES=(fmt clippy tests doctests docs deny shellcheck hadolint container)
 
+# A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
+STAGE_SECONDS_MAX=1200
+
+bounded() {
+    local code=0
+    timeout --kill-after=10 "$STAGE_SECONDS_MAX" "$@" || code=$?
+    [ "$code" -ne 124 ] || say "ended after $STAGE_SECONDS_MAX s: $*"
+    return "$code"
+}
+
 # --- the stages, each a function of its own name ---------------------------------------------
 
 stage_fmt() { cargo fmt --all --check; }
 
-stage_clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
+stage_clippy() { bounded cargo clippy --workspace --all-targets --locked -- -D warnings; }
 
 # Every integration test binary is called `it`, in every crate, but for the container tests, which
 # have a stage of their own.
-stage_tests() { cargo test --workspace --locked --lib --bins --test it; }
+stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it; }
 
-stage_doctests() { cargo test --workspace --locked --doc; }
+stage_doctests() { bounded cargo test --workspace --locked --doc; }
 
-stage_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps; }
+stage_docs() { RUSTDOCFLAGS="-D warnings" bounded cargo doc --workspace --locked --no-deps; }
 
 # The advisory database needs the internet; what can be judged offline is.
 stage_deny() { cargo deny --offline check bans licenses sources; }
@@ -52,7 +62,7 @@ stage_container() {
     ensure_docker || { say "Docker does not answer and could not be installed or started"; return 1; }
     ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
     ensure_builder_image || return 1
-    cargo test --locked --test container
+    bounded cargo test --locked --test container
 }
 
 # --- what the stages need ----------------------------------------------------------------------

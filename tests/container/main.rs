@@ -13,6 +13,7 @@ mod support;
 mod composed;
 mod deploy;
 mod drain;
+mod drain_long;
 mod image;
 mod quota;
 mod start;
