@@ -44,8 +44,10 @@ impl Offload {
     /// # Errors
     /// What the runtime reports when it cannot be built.
     pub fn start(threads_max: usize, jobs_max: u64) -> io::Result<Pool> {
-        let runtime =
-            Builder::new_current_thread().max_blocking_threads(threads_max.max(1)).thread_name("offload").build()?;
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(threads_max.max(1))
+            .thread_name("offload")
+            .build()?;
         let zero = || AtomicU64::new(0);
         Ok(Box::leak(Box::new(Offload { runtime, jobs: zero(), jobs_max, refused: zero(), taken: zero() })))
     }
@@ -54,7 +56,10 @@ impl Offload {
     ///
     /// # Errors
     /// [`Full`] when `jobs_max` jobs wait or run already; nothing was started then.
-    pub fn run<T: Send + 'static>(&'static self, job: impl FnOnce() -> T + Send + 'static) -> Result<Job<T>, Full> {
+    pub fn run<T: Send + 'static>(
+        &'static self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Job<T>, Full> {
         // Counted before it is checked, so that the bound holds with any number of workers.
         if self.jobs.fetch_add(1, Ordering::Relaxed) >= self.jobs_max {
             self.jobs.fetch_sub(1, Ordering::Relaxed);

@@ -34,7 +34,9 @@ impl<H: Health> Admin<H> {
 
 impl<H: Health> Service for Admin<H> {
     fn answer(&self, request: &Request<'_>) -> Answer {
-        let Where::Path(path, _) = &request.target else { return Answer::Ready(Reply::bodiless(204, Fields::Empty)) };
+        let Where::Path(path, _) = &request.target else {
+            return Answer::Ready(Reply::bodiless(204, Fields::Empty));
+        };
         let outcome = match path.decoded() {
             b"livez" => self.health.live(),
             b"readyz" => self.health.live().and_then(|()| self.health.ready()),

@@ -37,7 +37,12 @@ pub struct Context {
 impl Context {
     /// A context whose connections are answered by `service`.
     #[must_use]
-    pub fn new(limits: Limits, access: AccessLog, counters: Arc<counters::Worker>, service: Box<dyn Service>) -> Self {
+    pub fn new(
+        limits: Limits,
+        access: AccessLog,
+        counters: Arc<counters::Worker>,
+        service: Box<dyn Service>,
+    ) -> Self {
         let wheel = Rc::new(Wheel::new(monotonic_coarse_ms()));
         let (clock, buffers) = (Clock::default(), Buffers::default());
         let (draining, has_said_ok) = (Cell::new(false), Cell::new(false));

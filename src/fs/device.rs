@@ -49,7 +49,8 @@ static WITHOUT_NOWAIT: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 /// Remembers, for the whole process, that a device cannot say whether a read would wait.
 pub fn remember_no_nowait(device: u64) {
     let free = |slot: &&AtomicU64| {
-        slot.compare_exchange(0, device, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|found| found == device, |_| true)
+        slot.compare_exchange(0, device, Ordering::Relaxed, Ordering::Relaxed)
+            .map_or_else(|found| found == device, |_| true)
     };
     let _ = WITHOUT_NOWAIT.iter().find(free);
 }
@@ -94,8 +95,8 @@ pub fn name_of_magic(magic: u64) -> &'static str {
 #[must_use]
 pub fn is_local_type(name: &str) -> bool {
     const LOCAL: [&str; 16] = [
-        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "squashfs", "erofs", "iso9660", "vfat", "exfat",
-        "tmpfs", "ramfs", "overlay",
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "squashfs", "erofs", "iso9660",
+        "vfat", "exfat", "tmpfs", "ramfs", "overlay",
     ];
     LOCAL.contains(&name)
 }

@@ -23,8 +23,14 @@ impl From<io::Error> for Miss {
     fn from(error: io::Error) -> Miss {
         match error.raw_os_error() {
             Some(
-                libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG | libc::ELOOP | libc::EXDEV | libc::EINVAL
-                | libc::ENXIO | libc::ENODEV,
+                libc::ENOENT
+                | libc::ENOTDIR
+                | libc::ENAMETOOLONG
+                | libc::ELOOP
+                | libc::EXDEV
+                | libc::EINVAL
+                | libc::ENXIO
+                | libc::ENODEV,
             ) => Miss::NotFound,
             Some(libc::EACCES | libc::EPERM) => Miss::Forbidden,
             Some(libc::EISDIR) => Miss::NotRegular,

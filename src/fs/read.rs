@@ -10,7 +10,12 @@ use crate::sys::file::{Wait, read_at};
 
 /// Appends up to `bytes_max` bytes from `offset` to `buffer` without waiting; how many there were.
 /// Zero means that the file is shorter than it was.
-pub fn resident(file: &OpenFile, offset: u64, bytes_max: usize, buffer: &mut Vec<u8>) -> Step<io::Result<usize>> {
+pub fn resident(
+    file: &OpenFile,
+    offset: u64,
+    bytes_max: usize,
+    buffer: &mut Vec<u8>,
+) -> Step<io::Result<usize>> {
     let wait = match file.mode() {
         Mode::Inline => Wait::Never,
         Mode::Memory => Wait::May,

@@ -119,7 +119,12 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, pool: Pool
 
 /// EAGAIN without RESOLVE_CACHED is a rename while `..` was walked, or a lease that stays: tried
 /// again a bounded number of times, then it is the caller's to say "busy".
-fn open_with_retries(directory: BorrowedFd<'_>, path: &[u8], flags: i32, links: Links) -> io::Result<OwnedFd> {
+fn open_with_retries(
+    directory: BorrowedFd<'_>,
+    path: &[u8],
+    flags: i32,
+    links: Links,
+) -> io::Result<OwnedFd> {
     let start = Instant::now();
     let mut tries = 0;
     loop {

@@ -142,7 +142,12 @@ impl View {
         let generation = root.generation.load(Ordering::Acquire);
         let directory = root.current();
         let modes = RefCell::new(vec![(directory.stat.device, directory.mode)]);
-        View { root: Arc::clone(root), generation: Cell::new(generation), directory: RefCell::new(directory), modes }
+        View {
+            root: Arc::clone(root),
+            generation: Cell::new(generation),
+            directory: RefCell::new(directory),
+            modes,
+        }
     }
 
     /// The root that this is a sight of.
@@ -158,7 +163,9 @@ impl View {
         if directory.mode == Mode::Remote || !self.root.support.cached {
             return Step::Wait;
         }
-        resolve::open_cached(&directory, path, self.root.links, self.root.pool, |stat, fd| self.mode_of(stat, fd))
+        resolve::open_cached(&directory, path, self.root.links, self.root.pool, |stat, fd| {
+            self.mode_of(stat, fd)
+        })
     }
 
     /// Opens the first of `paths` that leads to something, in the pool.
@@ -201,7 +208,10 @@ impl View {
 /// Whether every mount beneath `path` is of a local type, by proc_pid_mountinfo(5). What cannot be
 /// read counts as not local.
 fn mounts_beneath_are_local(path: &Path) -> bool {
-    #[expect(clippy::disallowed_methods, reason = "compared with the mount table only, nothing is opened by it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "compared with the mount table only, nothing is opened by it"
+    )]
     let Ok(path) = std::fs::canonicalize(path) else { return false };
     std::fs::read_to_string("/proc/self/mountinfo").is_ok_and(|table| all_local(&table, &path))
 }

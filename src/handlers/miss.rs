@@ -31,7 +31,11 @@ pub fn reply(miss: &Miss) -> Reply {
 /// The answer when the offload pool takes no more.
 #[must_use]
 pub fn pool_full(_: Full) -> Reply {
-    log::event(Level::Warn, "offload pool full", &json!({ "hint": "a slow file system, or raise offload_queue" }));
+    log::event(
+        Level::Warn,
+        "offload pool full",
+        &json!({ "hint": "a slow file system, or raise offload_queue" }),
+    );
     busy()
 }
 

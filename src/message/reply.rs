@@ -33,9 +33,13 @@ impl Fields {
     /// request, and were checked to hold no line break.
     #[must_use]
     pub fn of(pairs: &[(&str, &str)]) -> Fields {
-        let mut lines = Vec::with_capacity(pairs.iter().map(|(name, value)| name.len() + value.len() + 4).sum());
+        let mut lines =
+            Vec::with_capacity(pairs.iter().map(|(name, value)| name.len() + value.len() + 4).sum());
         for (name, value) in pairs {
-            debug_assert!(!value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)), "{name} with a line break");
+            debug_assert!(
+                !value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)),
+                "{name} with a line break"
+            );
             for part in [name, ": ", value, "\r\n"] {
                 lines.extend_from_slice(part.as_bytes());
             }

@@ -50,17 +50,24 @@ impl Site {
 impl Service for Site {
     fn answer(&self, request: &Request<'_>) -> Answer {
         let (path, query) = match &request.target {
-            Where::Server => return Answer::Ready(Reply::bodiless(204, Fields::of(&[("Allow", EVERY_METHOD)]))),
+            Where::Server => {
+                return Answer::Ready(Reply::bodiless(204, Fields::of(&[("Allow", EVERY_METHOD)])));
+            }
             Where::Path(path, query) => (path, *query),
         };
         if request.method == Method::Trace {
             // RFC 9110 §9.3.8 would send the request back, cookies included.
-            return Answer::Ready(Reply::plain_with(405, &[("Allow", allow_without_trace(self, request, path))]));
+            return Answer::Ready(Reply::plain_with(
+                405,
+                &[("Allow", allow_without_trace(self, request, path))],
+            ));
         }
         match self.table.find(request.authority, path, request.method) {
             Match::Found(handler, covered) => match &**handler {
                 Handler::Respond(respond) => Answer::Ready(respond.answer()),
-                Handler::Redirect(redirect) => Answer::Ready(redirect.answer(escaped_rest(path, covered), query)),
+                Handler::Redirect(redirect) => {
+                    Answer::Ready(redirect.answer(escaped_rest(path, covered), query))
+                }
                 Handler::Static(files) => files.answer(request, path, query, rest(path.decoded(), covered)),
             },
             Match::OtherMethods(methods) => {

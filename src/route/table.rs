@@ -100,9 +100,10 @@ impl<T> Table<T> {
             if let Some(host) = normal_host(authority, &mut buffer) {
                 let exact = self.exact_hosts.get(host);
                 // Gateway API: a wildcard stands for one or more labels, never for none.
-                let wildcards = self.wildcard_hosts.iter().filter(|(suffix, _)| {
-                    host.len() > suffix.len() && host.ends_with(suffix)
-                });
+                let wildcards = self
+                    .wildcard_hosts
+                    .iter()
+                    .filter(|(suffix, _)| host.len() > suffix.len() && host.ends_with(suffix));
                 for paths in exact.into_iter().chain(wildcards.map(|(_, paths)| paths)) {
                     if let Some((value, covered)) = paths.find(path, method, &mut others) {
                         return Match::Found(value, covered);
@@ -146,7 +147,12 @@ impl<T> Paths<T> {
         }
     }
 
-    fn find(&self, path: &SafePath<'_>, method: Method, others: &mut BTreeSet<Method>) -> Option<(&T, usize)> {
+    fn find(
+        &self,
+        path: &SafePath<'_>,
+        method: Method,
+        others: &mut BTreeSet<Method>,
+    ) -> Option<(&T, usize)> {
         if let Some(methods) = self.exact.get(path.decoded())
             && let Some(value) = methods.find(method, others)
         {
@@ -224,7 +230,11 @@ mod tests {
             let table = Table::new(numbered.into_iter());
             for (host, path, method, expected) in cases {
                 let safe = SafePath::parse(path.as_bytes()).unwrap();
-                assert_eq!(table.find(host.as_bytes(), &safe, *method), *expected, "{host} {path} {method:?}");
+                assert_eq!(
+                    table.find(host.as_bytes(), &safe, *method),
+                    *expected,
+                    "{host} {path} {method:?}"
+                );
             }
         }
     }
@@ -239,24 +249,27 @@ mod tests {
             route(&[], exact("old/x"), None),
             route(&[], exact("dir/"), None),
         ];
-        check(&routes, &[
-            ("", "/", GET, Match::Found(&0, 0)),
-            ("", "/older", GET, Match::Found(&0, 0)),
-            ("", "/old", GET, Match::Found(&1, 3)),
-            ("", "/old/", GET, Match::Found(&1, 3)),
-            ("", "/old/y/z", GET, Match::Found(&1, 3)),
-            ("", "/old/x", GET, Match::Found(&3, 5)),
-            ("", "/old/x/", GET, Match::Found(&1, 3)),
-            ("", "/old%2fx", GET, Match::Found(&0, 0)),
-            ("", "/old/er/and/er/x/y", GET, Match::Found(&2, 13)),
-            ("", "/old/er/and", GET, Match::Found(&1, 3)),
-            ("", "/dir/", GET, Match::Found(&4, 4)),
-            ("", "/dir", GET, Match::Found(&0, 0)),
-        ]);
-        check(&[route(&[], exact(""), None)], &[
-            ("", "/", GET, Match::Found(&0, 0)),
-            ("", "/x", GET, Match::Nothing),
-        ]);
+        check(
+            &routes,
+            &[
+                ("", "/", GET, Match::Found(&0, 0)),
+                ("", "/older", GET, Match::Found(&0, 0)),
+                ("", "/old", GET, Match::Found(&1, 3)),
+                ("", "/old/", GET, Match::Found(&1, 3)),
+                ("", "/old/y/z", GET, Match::Found(&1, 3)),
+                ("", "/old/x", GET, Match::Found(&3, 5)),
+                ("", "/old/x/", GET, Match::Found(&1, 3)),
+                ("", "/old%2fx", GET, Match::Found(&0, 0)),
+                ("", "/old/er/and/er/x/y", GET, Match::Found(&2, 13)),
+                ("", "/old/er/and", GET, Match::Found(&1, 3)),
+                ("", "/dir/", GET, Match::Found(&4, 4)),
+                ("", "/dir", GET, Match::Found(&0, 0)),
+            ],
+        );
+        check(
+            &[route(&[], exact(""), None)],
+            &[("", "/", GET, Match::Found(&0, 0)), ("", "/x", GET, Match::Nothing)],
+        );
     }
 
     #[test]
@@ -269,16 +282,19 @@ mod tests {
             route(&[], exact("x"), Some(&[Get])),
             route(&[], exact("x"), Some(&[Post])),
         ];
-        check(&routes, &[
-            ("a.example", "/x", Get, Match::Found(&0, 1)),
-            ("A.Example.:8080", "/x", Get, Match::Found(&0, 1)),
-            ("a.example", "/y", Get, Match::Found(&1, 0)),
-            ("c.b.example", "/y", Get, Match::Found(&2, 0)),
-            ("example", "/x", Get, Match::Found(&3, 1)),
-            ("other", "/x", Post, Match::Found(&4, 1)),
-            ("other", "/x", Put, Match::OtherMethods(BTreeSet::from([Get, Post]))),
-            ("other", "/y", Put, Match::Nothing),
-            ("", "/x", Get, Match::Found(&3, 1)),
-        ]);
+        check(
+            &routes,
+            &[
+                ("a.example", "/x", Get, Match::Found(&0, 1)),
+                ("A.Example.:8080", "/x", Get, Match::Found(&0, 1)),
+                ("a.example", "/y", Get, Match::Found(&1, 0)),
+                ("c.b.example", "/y", Get, Match::Found(&2, 0)),
+                ("example", "/x", Get, Match::Found(&3, 1)),
+                ("other", "/x", Post, Match::Found(&4, 1)),
+                ("other", "/x", Put, Match::OtherMethods(BTreeSet::from([Get, Post]))),
+                ("other", "/y", Put, Match::Nothing),
+                ("", "/x", Get, Match::Found(&3, 1)),
+            ],
+        );
     }
 }

@@ -108,10 +108,11 @@ impl<'a> Seen<'a> {
         if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
             return Err(Refusal::bad("Content-Length is not one decimal number"));
         }
-        let number = value.iter().try_fold(0u64, |number, digit| {
-            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        });
-        self.length = Some(number.ok_or(Refusal { status: 413, reason: "Content-Length beyond all bounds" })?);
+        let number = value
+            .iter()
+            .try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+        self.length =
+            Some(number.ok_or(Refusal { status: 413, reason: "Content-Length beyond all bounds" })?);
         Ok(())
     }
 
@@ -192,11 +193,10 @@ pub fn is_authority(value: &[u8]) -> bool {
     let port_is_number = port.is_none_or(|port| port.len() <= 5 && port.iter().all(u8::is_ascii_digit));
     let host_is_valid = match host.strip_prefix(b"[") {
         Some(literal) => literal.strip_suffix(b"]").is_some_and(|literal| {
-            !literal.is_empty() && literal.iter().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))
+            !literal.is_empty()
+                && literal.iter().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))
         }),
-        None => host.iter().all(|byte| {
-            byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte)
-        }),
+        None => host.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte)),
     };
     host_is_valid && port_is_number
 }
@@ -216,7 +216,11 @@ mod tests {
 
     fn check(version: Version, fields: &[(&'static str, &'static str)], expected: Result<Framing, u16>) {
         let found = rules(version, fields.iter().map(|(name, value)| (*name, value.as_bytes())));
-        assert_eq!(found.map(|rules| rules.framing).map_err(|refusal| refusal.status), expected, "{fields:?}");
+        assert_eq!(
+            found.map(|rules| rules.framing).map_err(|refusal| refusal.status),
+            expected,
+            "{fields:?}"
+        );
     }
 
     #[test]
@@ -236,7 +240,9 @@ mod tests {
         for coding in ["xchunked", "identity", "chunkedchunked"] {
             v11(("Transfer-Encoding", coding), Err(501));
         }
-        for coding in ["chunked, identity", "chunked, chunked", "gzip, chunked", "\"chunked\"", "", "\u{b}chunked"] {
+        for coding in
+            ["chunked, identity", "chunked, chunked", "gzip, chunked", "\"chunked\"", "", "\u{b}chunked"]
+        {
             v11(("Transfer-Encoding", coding), Err(400));
         }
         let chunked = ("Transfer-Encoding", "chunked");

@@ -46,7 +46,8 @@ impl<'a> Target<'a> {
             let (path, query) = split_query(target);
             return Ok(Target::Path { authority: None, path, query });
         }
-        let rest = strip_scheme(target).ok_or(BadTarget("request target is neither a path nor an absolute URI"))?;
+        let rest =
+            strip_scheme(target).ok_or(BadTarget("request target is neither a path nor an absolute URI"))?;
         let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         if authority.is_empty() || authority.contains(&b'@') {
@@ -54,7 +55,11 @@ impl<'a> Target<'a> {
         }
         let (path, query) = split_query(rest);
         // RFC 3986 §6.2.3: an http URI with an empty path is the same as one with `/`.
-        Ok(Target::Path { authority: Some(authority), path: if path.is_empty() { b"/" } else { path }, query })
+        Ok(Target::Path {
+            authority: Some(authority),
+            path: if path.is_empty() { b"/" } else { path },
+            query,
+        })
     }
 }
 
@@ -194,7 +199,8 @@ fn decode_segment(segment: &[u8], decoded: &mut Vec<u8>, escaped: &mut Vec<u8>) 
             at += 1;
             continue;
         }
-        let value = segment.get(at + 1..at + 3).and_then(hex_byte).ok_or(BadTarget("broken percent-escape"))?;
+        let value =
+            segment.get(at + 1..at + 3).and_then(hex_byte).ok_or(BadTarget("broken percent-escape"))?;
         match value {
             0 => return Err(BadTarget("encoded NUL in the path")),
             b'/' | b'\\' => decoded.push(0),

@@ -109,7 +109,11 @@ impl Failures {
             errno if self.last != errno => {
                 self.last = errno;
                 let hint = "raise the descriptor limit (ulimit -n) or lower limits.connections";
-                log::event(Level::Error, "accept failed", &json!({ "error": error.to_string(), "hint": hint }));
+                log::event(
+                    Level::Error,
+                    "accept failed",
+                    &json!({ "error": error.to_string(), "hint": hint }),
+                );
             }
             _ => {}
         }

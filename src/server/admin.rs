@@ -35,7 +35,8 @@ pub(super) fn start(listener: TcpListener, reported: Arc<Shared>) -> std::io::Re
             let context = Rc::new(Context::new(Limits::default(), access, Arc::default(), service));
             // The figure in the log is of the site, not of a probe.
             context.keep_first_ok_quiet();
-            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener can be registered with epoll");
+            let listener =
+                tokio::net::TcpListener::from_std(listener).expect("a listener can be registered with epoll");
             // Its own connection count, and a phase that never drains.
             let own = Arc::new(Shared::new(0, CONNECTIONS_MAX));
             let mut phase = own.phase.subscribe();

@@ -67,8 +67,12 @@ fn socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
 
 fn explain(address: SocketAddr, error: &io::Error) -> String {
     let hint = match error.raw_os_error() {
-        Some(libc::EADDRINUSE) => "another process listens there: stop it or choose another port with --listen",
-        Some(libc::EACCES) => "ports below 1024 need CAP_NET_BIND_SERVICE: choose 8080 and map it from outside",
+        Some(libc::EADDRINUSE) => {
+            "another process listens there: stop it or choose another port with --listen"
+        }
+        Some(libc::EACCES) => {
+            "ports below 1024 need CAP_NET_BIND_SERVICE: choose 8080 and map it from outside"
+        }
         Some(libc::EADDRNOTAVAIL) => "no interface of this machine has the address",
         Some(libc::EAFNOSUPPORT) => "this machine has no such address family",
         Some(libc::EMFILE | libc::ENFILE) => "no descriptors left: raise the limit (ulimit -n)",
@@ -87,7 +91,10 @@ mod tests {
         let address = first[0].local_addr().unwrap();
         assert!(first.iter().all(|listener| listener.local_addr().is_ok_and(|other| other == address)));
         let error = bind(address, 1).unwrap_err();
-        assert!(error.starts_with(&format!("cannot listen on {address}: ")) && !error.contains('\n'), "{error}");
+        assert!(
+            error.starts_with(&format!("cannot listen on {address}: ")) && !error.contains('\n'),
+            "{error}"
+        );
         drop(first);
         assert!(bind(address, 1).is_ok());
     }
@@ -98,6 +105,9 @@ mod tests {
         assert!(is_without_ipv6("[::]:80".parse().unwrap(), &lacks));
         assert!(!is_without_ipv6("[::1]:80".parse().unwrap(), &lacks));
         assert!(!is_without_ipv6("0.0.0.0:80".parse().unwrap(), &lacks));
-        assert!(!is_without_ipv6("[::]:80".parse().unwrap(), &io::Error::from_raw_os_error(libc::EADDRINUSE)));
+        assert!(!is_without_ipv6(
+            "[::]:80".parse().unwrap(),
+            &io::Error::from_raw_os_error(libc::EADDRINUSE)
+        ));
     }
 }

@@ -3,6 +3,7 @@
 
 mod accept;
 mod admin;
+pub mod explain;
 pub mod health;
 mod listen;
 mod run;

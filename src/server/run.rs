@@ -37,7 +37,8 @@ const ENDING_TIME: Duration = Duration::from_millis(500);
 /// # Errors
 /// One line that names what could not be started and what to do.
 pub fn run(config: Config) -> Result<u8, String> {
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(|error| error.to_string())?;
+    let runtime =
+        Builder::new_current_thread().enable_io().enable_time().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         // Before anything else: a signal during the start must not kill PID 1 halfway.
         let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
@@ -98,7 +99,8 @@ fn start_all(config: Config) -> Result<Running, String> {
         .map_err(|error| format!("cannot start worker {number}: {error}"))?;
     }
     for listener in admin_listener.into_iter().flatten() {
-        admin::start(listener, Arc::clone(&shared)).map_err(|error| format!("cannot start admin: {error}"))?;
+        admin::start(listener, Arc::clone(&shared))
+            .map_err(|error| format!("cannot start admin: {error}"))?;
     }
     for address in addresses.into_iter().flatten() {
         log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
@@ -129,7 +131,7 @@ fn affordable_connections(limits: &Limits) -> u64 {
 }
 
 /// Opens the root of each static route, each directory once.
-fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Arc<Root>>, String> {
+pub(super) fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Arc<Root>>, String> {
     let mut known: HashMap<(PathBuf, bool), Arc<Root>> = HashMap::new();
     let mut roots = Vec::new();
     for route in routes {
@@ -138,7 +140,8 @@ fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Arc<Root>>, S
         let root = match known.get(&key) {
             Some(root) => Arc::clone(root),
             None => {
-                let root = static_files::open_root(config, pool).map_err(|error| explain_root(config, &error))?;
+                let root =
+                    static_files::open_root(config, pool).map_err(|error| explain_root(config, &error))?;
                 known.insert(key, Arc::clone(&root));
                 root
             }
@@ -167,15 +170,18 @@ fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink
     if config.access == AccessFormat::Off {
         return Ok(None);
     }
-    let (bytes_max, record) = (limits.log_queue_bytes_max, access::loss_record(config.access));
+    let (bytes_max, voice) = (limits.log_queue_bytes_max, access::voice(config.access));
     let sink = match &config.access_file {
-        None => Sink::start("access-log", std::io::stdout(), bytes_max, record),
+        None => Sink::start("access-log", std::io::stdout(), bytes_max, voice),
         Some(path) => {
             let file = OpenOptions::new().append(true).create(true).open(path);
             let file = file.map_err(|error| {
-                format!("cannot open the access log {}: {error}; choose a writable path or stdout", path.display())
+                format!(
+                    "cannot open the access log {}: {error}; choose a writable path or stdout",
+                    path.display()
+                )
             })?;
-            Sink::start("access-log", file, bytes_max, record)
+            Sink::start("access-log", file, bytes_max, voice)
         }
     };
     sink.map(Some).map_err(|error| format!("cannot start the access log: {error}"))

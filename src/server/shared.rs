@@ -1,7 +1,7 @@
 //! What the threads of the process share: the phase of its life and a few counters.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 

@@ -57,7 +57,8 @@ async fn work(plan: Plan) {
     let shared = plan.shared;
     for listener in plan.listeners {
         // Non-blocking since it was made; the reactor is this thread's own.
-        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener can be registered with epoll");
+        let listener =
+            tokio::net::TcpListener::from_std(listener).expect("a listener can be registered with epoll");
         tokio::task::spawn_local(accept(listener, Rc::clone(&context), Arc::clone(&shared)));
     }
     let mut phase = shared.phase.subscribe();

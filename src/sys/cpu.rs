@@ -28,7 +28,8 @@ fn affinity() -> usize {
     // 8,192 CPUs: the kernel's largest NR_CPUS, so the call cannot fail for size.
     let mut mask = [0u64; 128];
     // SAFETY: the pointer and the size describe the whole array; the mask type is plain bits.
-    let result = unsafe { libc::sched_getaffinity(0, std::mem::size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    let result =
+        unsafe { libc::sched_getaffinity(0, std::mem::size_of_val(&mask), mask.as_mut_ptr().cast()) };
     let count: u32 = mask.iter().map(|word| word.count_ones()).sum();
     if result == 0 { usize::try_from(count).unwrap_or(1).max(1) } else { 1 }
 }
@@ -50,7 +51,10 @@ fn quota(root: &Path, process: &str) -> Option<(usize, String)> {
         };
         for mount in mounts {
             let found = smallest_above(&root.join(mount), path);
-            if found.as_ref().is_some_and(|(count, _)| smallest.as_ref().is_none_or(|(least, _)| count < least)) {
+            if found
+                .as_ref()
+                .is_some_and(|(count, _)| smallest.as_ref().is_none_or(|(least, _)| count < least))
+            {
                 smallest = found;
             }
         }
@@ -96,6 +100,7 @@ mod tests {
 
     fn check(name: &str, files: &[(&str, &str)], expected: Option<usize>) {
         let root = std::env::temp_dir().join(format!("scalws-cpu-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
         for (path, content) in files {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().expect("a file has a parent")).unwrap();
@@ -113,21 +118,39 @@ mod tests {
         check("none", &[], None);
         check("v2-half", &[v2, ("sys/fs/cgroup/kube/pod/c/cpu.max", "50000 100000\n")], Some(1));
         check("v2-max", &[v2, ("sys/fs/cgroup/kube/pod/c/cpu.max", "max 100000\n")], None);
-        check("v2-nested", &[
-            v2,
-            ("sys/fs/cgroup/kube/pod/c/cpu.max", "max 100000\n"),
-            ("sys/fs/cgroup/kube/pod/cpu.max", "250000 100000\n"),
-            ("sys/fs/cgroup/kube/cpu.max", "800000 100000\n"),
-        ], Some(3));
-        check("v2-namespace", &[("proc/1/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.max", "200000 100000\n")], Some(2));
-        let at = |quota| [v1, ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", quota), ("sys/fs/cgroup/cpu/cpu.cfs_period_us", period)];
+        check(
+            "v2-nested",
+            &[
+                v2,
+                ("sys/fs/cgroup/kube/pod/c/cpu.max", "max 100000\n"),
+                ("sys/fs/cgroup/kube/pod/cpu.max", "250000 100000\n"),
+                ("sys/fs/cgroup/kube/cpu.max", "800000 100000\n"),
+            ],
+            Some(3),
+        );
+        check(
+            "v2-namespace",
+            &[("proc/1/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.max", "200000 100000\n")],
+            Some(2),
+        );
+        let at = |quota| {
+            [
+                v1,
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", quota),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", period),
+            ]
+        };
         check("v1-none", &at("-1\n"), None);
         check("v1-container", &at("250000\n"), Some(3));
-        check("v1-host", &[
-            v1,
-            ("sys/fs/cgroup/cpu/docker/x/cpu.cfs_quota_us", "100000\n"),
-            ("sys/fs/cgroup/cpu/docker/x/cpu.cfs_period_us", period),
-        ], Some(1));
+        check(
+            "v1-host",
+            &[
+                v1,
+                ("sys/fs/cgroup/cpu/docker/x/cpu.cfs_quota_us", "100000\n"),
+                ("sys/fs/cgroup/cpu/docker/x/cpu.cfs_period_us", period),
+            ],
+            Some(1),
+        );
     }
 
     #[test]

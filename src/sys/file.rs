@@ -112,7 +112,11 @@ pub struct Stat {
 ///
 /// # Errors
 /// The errno of the call.
-#[allow(clippy::unnecessary_cast, clippy::useless_conversion, reason = "field widths differ between architectures")]
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::useless_conversion,
+    reason = "field widths differ between architectures"
+)]
 pub fn fstat(fd: BorrowedFd<'_>) -> io::Result<Stat> {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the pointer is to a whole struct stat; the descriptor is borrowed for the call.
@@ -170,7 +174,13 @@ pub enum Wait {
 ///
 /// # Errors
 /// The errno of the call.
-pub fn read_at(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, bytes_max: usize, offset: u64, wait: Wait) -> io::Result<usize> {
+pub fn read_at(
+    fd: BorrowedFd<'_>,
+    buffer: &mut Vec<u8>,
+    bytes_max: usize,
+    offset: u64,
+    wait: Wait,
+) -> io::Result<usize> {
     buffer.reserve(bytes_max);
     let spare = buffer.spare_capacity_mut();
     let iov = libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: bytes_max.min(spare.len()) };
@@ -195,7 +205,9 @@ mod tests {
     #[test]
     fn nothing_beneath_a_directory_leads_out_of_it() {
         let root = open_anchor(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let open = |path: &[u8]| openat2(root.as_fd(), path, OPEN_READ, RESOLVE_BENEATH).map_err(|e| e.raw_os_error());
+        let open = |path: &[u8]| {
+            openat2(root.as_fd(), path, OPEN_READ, RESOLVE_BENEATH).map_err(|e| e.raw_os_error())
+        };
         assert!(open(b"Cargo.toml").is_ok());
         assert!(open(b"").is_ok());
         assert_eq!(open(b"../x").err(), Some(Some(libc::EXDEV)));

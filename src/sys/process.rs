@@ -29,7 +29,8 @@ pub fn age_ms() -> Option<u64> {
     // The name in field 2 may contain anything; it ends at the last parenthesis.
     let start_ticks: u64 = stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
     // SAFETY: sysconf has no preconditions.
-    let ticks_per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|ticks| *ticks > 0)?;
+    let ticks_per_second =
+        u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|ticks| *ticks > 0)?;
     super::clock::boot_ms().checked_sub(start_ticks * 1000 / ticks_per_second)
 }
 

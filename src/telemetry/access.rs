@@ -4,12 +4,16 @@
 //! Nothing of a request can break out of its line: everything outside printable ASCII is escaped.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::IpAddr;
+
+use serde_json::json;
 
 use crate::config::checked::AccessFormat;
 use crate::semantics::date;
 use crate::sys::clock;
-use crate::telemetry::sink::Sink;
+use crate::telemetry::log::{self, Level};
+use crate::telemetry::sink::{Sink, Voice};
 
 /// Buffered bytes at which a worker hands its lines over without waiting for the tick.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -51,13 +55,25 @@ pub struct AccessLog {
     stamp: RefCell<(i64, u32, String)>,
 }
 
-/// The record of lost lines in the given format.
+/// How the log of this format speaks about itself.
 #[must_use]
-pub fn loss_record(format: AccessFormat) -> fn(u64) -> Vec<u8> {
-    match format {
-        AccessFormat::Combined => |lost| format!("# {lost} access-log lines lost\n").into_bytes(),
-        _ => |lost| format!("{{\"event\":\"access-log lines lost\",\"lines\":{lost}}}\n").into_bytes(),
-    }
+pub fn voice(format: AccessFormat) -> Voice {
+    let loss_record = match format {
+        AccessFormat::Combined => |lost: u64| format!("# {lost} access-log lines lost\n").into_bytes(),
+        _ => |lost: u64| format!("{{\"event\":\"access-log lines lost\",\"lines\":{lost}}}\n").into_bytes(),
+    };
+    let on_change = |error: Option<&io::Error>| match error {
+        None => log::event(Level::Info, "access log works again", &json!({})),
+        Some(error) => {
+            let hint = "lines are dropped and counted: free space, or give stdout a reader";
+            log::event(
+                Level::Error,
+                "access log fails",
+                &json!({ "error": error.to_string(), "hint": hint }),
+            );
+        }
+    };
+    Voice { loss_record, on_change }
 }
 
 impl AccessLog {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::semantics::date;
 use crate::sys::clock;
-use crate::telemetry::sink::Sink;
+use crate::telemetry::sink::{Sink, Voice};
 
 /// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,9 @@ pub fn start() -> std::io::Result<()> {
         let lost = json!({ "lines": lost });
         line(Level::Warn, "log lines lost", &lost, false)
     };
-    let sink = Sink::start("log", std::io::stderr(), QUEUED_BYTES_MAX, loss)?;
+    // Where stderr itself fails there is nobody left to tell.
+    let voice = Voice { loss_record: loss, on_change: |_| {} };
+    let sink = Sink::start("log", std::io::stderr(), QUEUED_BYTES_MAX, voice)?;
     let _ = SINK.set((sink, as_text));
     Ok(())
 }

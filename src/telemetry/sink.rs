@@ -4,9 +4,9 @@
 //! counted, and a record of the loss is written as soon as there is room again.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a flush at exit may take, whoever does not read.
@@ -37,8 +37,14 @@ pub struct Sink {
     queued_bytes_max: u64,
 }
 
-/// How a loss is said in the sink's own format: lines lost since the last record, with a line end.
-pub type LossRecord = fn(u64) -> Vec<u8>;
+/// How a sink speaks about itself.
+#[derive(Clone, Copy)]
+pub struct Voice {
+    /// A loss in the sink's own format: lines lost since the last record, with a line end.
+    pub loss_record: fn(u64) -> Vec<u8>,
+    /// The writer began to fail with this error, or works again: said elsewhere, once a change.
+    pub on_change: fn(Option<&io::Error>),
+}
 
 impl Sink {
     /// Starts the writing thread.
@@ -49,14 +55,14 @@ impl Sink {
         name: &str,
         writer: impl Write + Send + 'static,
         queued_bytes_max: u64,
-        loss_record: LossRecord,
+        voice: Voice,
     ) -> io::Result<Sink> {
         let (queue, batches) = channel();
         let state = Arc::new(State::default());
         let thread_state = Arc::clone(&state);
         std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || drain(&batches, writer, &thread_state, loss_record))?;
+            .spawn(move || drain(&batches, writer, &thread_state, voice))?;
         Ok(Sink { state, queue, queued_bytes_max })
     }
 
@@ -95,7 +101,8 @@ impl Sink {
     }
 }
 
-fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, loss_record: LossRecord) {
+fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice: Voice) {
+    let mut is_failing = false;
     loop {
         // Wakes without a batch only while a failed write has to be told.
         let has_loss = state.lost_lines.load(Ordering::Relaxed) != state.told_lines.load(Ordering::Relaxed);
@@ -106,25 +113,32 @@ fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, loss_
         };
         match batch {
             Ok(batch) => {
-                if writer.write_all(&batch.text).and_then(|()| writer.flush()).is_err() {
+                let outcome = writer.write_all(&batch.text).and_then(|()| writer.flush());
+                if outcome.is_err() != is_failing {
+                    is_failing = outcome.is_err();
+                    (voice.on_change)(outcome.as_ref().err());
+                }
+                if is_failing {
                     // EPIPE, ENOSPC, EIO: these lines are gone; the server goes on.
                     state.lost_lines.fetch_add(batch.lines, Ordering::Relaxed);
                     std::thread::sleep(ERROR_PAUSE);
                 }
                 state.queued_bytes.fetch_sub(batch.text.len() as u64, Ordering::Relaxed);
-                tell_loss(&mut writer, state, loss_record);
+                tell_loss(&mut writer, state, voice);
                 state.pending.fetch_sub(1, Ordering::Release);
             }
-            Err(RecvTimeoutError::Timeout) => tell_loss(&mut writer, state, loss_record),
+            Err(RecvTimeoutError::Timeout) => tell_loss(&mut writer, state, voice),
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-fn tell_loss(writer: &mut impl Write, state: &State, loss_record: LossRecord) {
+fn tell_loss(writer: &mut impl Write, state: &State, voice: Voice) {
     let lost = state.lost_lines.load(Ordering::Relaxed);
     let told = state.told_lines.load(Ordering::Relaxed);
-    if lost != told && writer.write_all(&loss_record(lost - told)).and_then(|()| writer.flush()).is_ok() {
+    if lost != told
+        && writer.write_all(&(voice.loss_record)(lost - told)).and_then(|()| writer.flush()).is_ok()
+    {
         state.told_lines.store(lost, Ordering::Relaxed);
     }
 }
@@ -132,28 +146,32 @@ fn tell_loss(writer: &mut impl Write, state: &State, loss_record: LossRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::OwnedFd;
+    use std::io::BufRead;
+
+    const VOICE: Voice =
+        Voice { loss_record: |lost| format!("{lost} lost\n").into_bytes(), on_change: |_| {} };
 
     #[test]
     fn what_finds_no_room_is_counted_and_told_afterwards() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let sink = Sink::start("test", writer, 1 << 20, |lost| format!("{lost} lost\n").into_bytes()).unwrap();
+        let sink = Sink::start("test", writer, 1 << 20, VOICE).unwrap();
         // Nobody reads: the pipe takes 64 KiB, the queue 1 MiB, the rest is lost.
-        let batch = vec![b'a'; 1024];
         for _ in 0..2000 {
-            sink.send(batch.clone(), 1);
+            sink.send([&[b'a'; 1023][..], b"\n"].concat(), 1);
         }
         let lost = sink.lost_lines();
         assert!((800..=1000).contains(&lost), "{lost}");
-        let mut reader = std::fs::File::from(OwnedFd::from(reader));
-        let mut text = Vec::new();
-        let told = format!("{lost} lost\n");
-        while !text.ends_with(told.as_bytes()) {
-            let mut buffer = [0; 65536];
-            let count = io::Read::read(&mut reader, &mut buffer).unwrap();
-            text.extend_from_slice(&buffer[..count]);
+        // Read until every loss was told, in one record or in several.
+        let mut lines = io::BufReader::new(reader).lines().map(|line| line.expect("the pipe is open"));
+        let (mut told, mut kept) = (0, 0);
+        while told < lost || kept < 2000 - lost {
+            let line = lines.next().expect("the pipe is open");
+            match line.strip_suffix(" lost") {
+                Some(number) => told += number.parse::<u64>().expect("a number"),
+                None => kept += 1,
+            }
         }
-        assert_eq!(text.len() as u64, (2000 - lost) * 1024 + told.len() as u64);
+        assert_eq!((told, kept), (lost, 2000 - lost));
         sink.flush();
     }
 
@@ -161,7 +179,7 @@ mod tests {
     fn a_broken_writer_loses_lines_and_nothing_else() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let sink = Sink::start("test", writer, 1 << 20, |_| b"lost\n".to_vec()).unwrap();
+        let sink = Sink::start("test", writer, 1 << 20, VOICE).unwrap();
         sink.send(b"x\n".to_vec(), 1);
         let end = Instant::now() + Duration::from_secs(10);
         while sink.lost_lines() == 0 && Instant::now() < end {

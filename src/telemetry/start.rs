@@ -1,5 +1,6 @@
 //! How quick a start was, measured by the process itself: from exec to ready, and to the first 200.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
@@ -19,4 +20,13 @@ pub fn first_ok() {
 /// Logs that every listener is open and every worker runs.
 pub fn ready() {
     log::event(Level::Info, "ready", &json!({ "since_exec_ms": process::age_ms() }));
+}
+
+/// Logs which config is in force, and what it warns about.
+pub fn configured(file: Option<&Path>, digest: &str, warnings: &[String]) {
+    let file = file.map(|file| file.display().to_string());
+    log::event(Level::Info, "config", &json!({ "file": file, "digest": digest }));
+    for warning in warnings {
+        log::event(Level::Warn, "config warning", &json!({ "message": warning }));
+    }
 }

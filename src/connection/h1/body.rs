@@ -35,7 +35,10 @@ enum State {
     /// At the CRLF behind chunk data.
     DataEnd,
     /// In the trailer section: bytes and lines of it so far.
-    Trailers { bytes: u64, lines: u64 },
+    Trailers {
+        bytes: u64,
+        lines: u64,
+    },
     Done,
 }
 
@@ -131,7 +134,9 @@ impl Decoder {
         if self.extension_bytes > limits.chunk_extension_bytes_max {
             return Err(EXTENSIONS);
         }
-        let size = size.iter().fold(0, |size, digit| size * 16 + u64::from((*digit as char).to_digit(16).unwrap_or(0)));
+        let size = size
+            .iter()
+            .fold(0, |size, digit| size * 16 + u64::from((*digit as char).to_digit(16).unwrap_or(0)));
         if self.decoded + size > limits.body_bytes_max {
             return Err(TOO_LARGE);
         }
@@ -139,9 +144,17 @@ impl Decoder {
         Ok(self.go(next, line.len() + 2))
     }
 
-    fn trailer_line(&mut self, rest: &[u8], bytes: u64, lines: u64, limits: &Limits) -> Result<usize, Refusal> {
+    fn trailer_line(
+        &mut self,
+        rest: &[u8],
+        bytes: u64,
+        lines: u64,
+        limits: &Limits,
+    ) -> Result<usize, Refusal> {
         let left = limits.head_bytes_max.saturating_sub(bytes);
-        let Some(line) = line(rest, usize::try_from(left).unwrap_or(usize::MAX), TRAILER)? else { return Ok(0) };
+        let Some(line) = line(rest, usize::try_from(left).unwrap_or(usize::MAX), TRAILER)? else {
+            return Ok(0);
+        };
         if line.is_empty() {
             return Ok(self.go(State::Done, 2));
         }
@@ -208,7 +221,12 @@ mod tests {
     use super::*;
 
     fn limits() -> Limits {
-        Limits { body_bytes_max: 100, chunk_extension_bytes_max: 40, head_bytes_max: 1024, ..Limits::default() }
+        Limits {
+            body_bytes_max: 100,
+            chunk_extension_bytes_max: 40,
+            head_bytes_max: 1024,
+            ..Limits::default()
+        }
     }
 
     /// Decoded bytes and bytes left over, or the status of the refusal; the same in every two-way
@@ -273,7 +291,10 @@ mod tests {
         check(b"65\r\n", Err(413));
         check(b"5;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n", Err(400));
         let trailer = [b"0\r\nA: ", &b"b".repeat(2000)[..], b"\r\n\r\n"].concat();
-        assert_eq!(Decoder::new(Framing::Chunked, &limits()).unwrap().feed(&trailer, &limits()), Err(TRAILER));
+        assert_eq!(
+            Decoder::new(Framing::Chunked, &limits()).unwrap().feed(&trailer, &limits()),
+            Err(TRAILER)
+        );
     }
 
     #[test]

@@ -9,19 +9,15 @@ use std::rc::Rc;
 use super::body::Decoder;
 use super::flow::{Cut, Phase, Read};
 use super::head::{Head, Parsed, parse, storage};
-use super::write::{Meta, push_head};
+use super::write::Meta;
 use crate::connection::Context;
 use crate::connection::wheel::Watch;
 use crate::connection::wire::Wire;
-use crate::fs::{OpenFile, Step, read};
-use crate::handlers::miss;
-use crate::limits::{FILE_INLINE_BYTES_MAX, OUTPUT_PENDING_BYTES_MAX};
-use crate::message::{Answer, Body, Fields, Reply, Request, Where};
-use crate::semantics::head::{Framing, Refusal, Version, is_authority};
-use crate::semantics::method::Method;
-use crate::semantics::path::{SafePath, Target};
-use crate::sys::clock::{monotonic_coarse_ms, monotonic_us};
-use crate::telemetry::access::Entry;
+use crate::fs::OpenFile;
+use crate::limits::OUTPUT_PENDING_BYTES_MAX;
+use crate::message::Reply;
+use crate::semantics::head::{Framing, Refusal};
+use crate::sys::clock::monotonic_coarse_ms;
 
 /// Empty lines that are passed over before a request.
 const EMPTY_LINES_MAX: u8 = 4;
@@ -55,7 +51,7 @@ pub async fn serve(wire: impl Wire, client: IpAddr, context: Rc<Context>) {
 /// One connection.
 pub(super) struct Connection<W> {
     pub(super) wire: W,
-    client: IpAddr,
+    pub(super) client: IpAddr,
     pub(super) context: Rc<Context>,
     pub(super) watch: Watch,
     /// Bytes read; those before `consumed` are done with.
@@ -72,12 +68,12 @@ pub(super) struct Connection<W> {
     empty_lines: u8,
     /// At least one request was answered.
     pub(super) has_served: bool,
-    end: End,
+    pub(super) end: End,
 }
 
 /// How the connection goes on after what is in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// With the next request.
     Open,
     /// Not at all, and the client knows.
@@ -94,7 +90,7 @@ struct Held {
 }
 
 /// What has to happen before the next request can be looked at.
-enum Next {
+pub(super) enum Next {
     /// Nothing: look at it.
     Go,
     /// Bytes of this phase.
@@ -108,18 +104,18 @@ enum Next {
 }
 
 /// A request whose reply is being worked on.
-struct Waiting {
-    reply: std::pin::Pin<Box<dyn Future<Output = Reply>>>,
-    meta: Meta,
-    head: Vec<u8>,
+pub(super) struct Waiting {
+    pub(super) reply: std::pin::Pin<Box<dyn Future<Output = Reply>>>,
+    pub(super) meta: Meta,
+    pub(super) head: Vec<u8>,
 }
 
 /// A file that is to follow the output.
-struct FileBody {
-    file: OpenFile,
-    status: u16,
-    meta: Meta,
-    head: Vec<u8>,
+pub(super) struct FileBody {
+    pub(super) file: OpenFile,
+    pub(super) status: u16,
+    pub(super) meta: Meta,
+    pub(super) head: Vec<u8>,
 }
 
 impl<W: Wire> Connection<W> {
@@ -129,7 +125,11 @@ impl<W: Wire> Connection<W> {
                 End::Open => self.step(),
                 End::Close | End::Linger => {
                     self.flush().await?;
-                    if self.end == End::Linger { self.linger().await } else { self.close().await }
+                    if self.end == End::Linger {
+                        self.linger().await
+                    } else {
+                        self.close().await
+                    }
                     return Ok(());
                 }
             };
@@ -268,215 +268,25 @@ impl<W: Wire> Connection<W> {
                     return Next::Read(Phase::Body);
                 }
                 let body_bytes = held.decoder.decoded();
-                self.with_held_head(&held.head, |connection, head, bytes| connection.answer(head, bytes, body_bytes))
+                self.with_held_head(&held.head, |connection, head, bytes| {
+                    connection.answer(head, bytes, body_bytes)
+                })
             }
         }
     }
 
     /// Parses a head that was copied when it was complete.
-    fn with_held_head<T>(&mut self, bytes: &[u8], work: impl FnOnce(&mut Self, &Head<'_>, &[u8]) -> T) -> T {
+    pub(super) fn with_held_head<T>(
+        &mut self,
+        bytes: &[u8],
+        work: impl FnOnce(&mut Self, &Head<'_>, &[u8]) -> T,
+    ) -> T {
         let mut storage = storage();
         match parse(bytes, &self.context.limits, &mut storage) {
             Parsed::Complete(head) => work(self, &head, bytes),
-            Parsed::Partial | Parsed::Refused(_) => unreachable!("the same bytes were a complete head before"),
-        }
-    }
-
-    /// Asks for the answer to a request whose body is done.
-    fn answer(&mut self, head: &Head<'_>, bytes: &[u8], body_bytes: u64) -> Next {
-        let request = match understand(head, body_bytes) {
-            Ok(request) => request,
-            Err(Objection::End(refusal)) => return self.refuse_head(refusal, head),
-            Err(Objection::Stay(status)) => return self.send(Reply::plain(status), &self.meta(head), head, bytes),
-        };
-        let meta = self.meta(head);
-        match self.context.service.answer(&request) {
-            Answer::Ready(reply) => self.send(reply, &meta, head, bytes),
-            Answer::Wait(reply) => Next::Wait(Box::new(Waiting { reply, meta, head: bytes.to_vec() })),
-        }
-    }
-
-    fn meta(&self, head: &Head<'_>) -> Meta {
-        Meta {
-            version: head.version,
-            keep_alive: head.rules.keep_alive && !head.rules.expects_continue && !self.context.is_draining(),
-            is_head: head.method == b"HEAD",
-            started_us: if self.context.access.is_on() { monotonic_us() } else { 0 },
-        }
-    }
-
-    /// Puts a reply into the output, or says what has to happen for its body.
-    fn send(&mut self, reply: Reply, meta: &Meta, head: &Head<'_>, bytes: &[u8]) -> Next {
-        if self.output.capacity() == 0 {
-            self.output = self.context.buffers.take_output();
-        }
-        let (mark, length) = (self.output.len(), reply.body.len());
-        self.push_head(&reply, meta, length);
-        match reply.body {
-            _ if meta.is_head => {}
-            Body::Empty => {}
-            Body::Shared(body) => self.output.extend_from_slice(&body),
-            Body::Owned(body) => self.output.extend_from_slice(&body),
-            Body::File(file) if length > FILE_INLINE_BYTES_MAX => {
-                let (status, meta) = (reply.status, *meta);
-                return Next::File(Box::new(FileBody { file, status, meta, head: bytes.to_vec() }));
+            Parsed::Partial | Parsed::Refused(_) => {
+                unreachable!("the same bytes were a complete head before")
             }
-            Body::File(file) => match read::whole_resident(&file, &mut self.output) {
-                Step::Ready(Ok(())) => {}
-                outcome => {
-                    self.output.truncate(mark);
-                    return match outcome {
-                        Step::Ready(Err(miss)) => self.send(miss::reply(&miss), meta, head, bytes),
-                        _ => read_in_pool(file, reply.status, reply.fields, *meta, bytes),
-                    };
-                }
-            },
         }
-        let sent = if meta.is_head { 0 } else { length };
-        self.finish(reply.status, meta, sent, head, "");
-        Next::Go
-    }
-
-    fn push_head(&mut self, reply: &Reply, meta: &Meta, length: u64) {
-        let fields = reply.fields.as_bytes();
-        push_head(&mut self.output, &self.context.clock, meta, reply.status, fields, length);
-    }
-
-    /// Counts and logs a request whose answer is in the output or on the wire.
-    fn finish(&mut self, status: u16, meta: &Meta, body_bytes: u64, head: &Head<'_>, error: &'static str) {
-        self.has_served = true;
-        if !meta.keep_alive && self.end == End::Open {
-            self.end = End::Close;
-        }
-        self.context.counters.request_done();
-        if status == 200 {
-            self.context.first_ok();
-        }
-        if self.context.access.is_on() {
-            let duration_us = monotonic_us().saturating_sub(meta.started_us);
-            self.context.access.record(self.client, &Entry { status, body_bytes, duration_us, error, ..entry(head) });
-        }
-    }
-
-    /// Waits for a reply and puts it into the output.
-    async fn wait(&mut self, waiting: Waiting) -> Result<(), Cut> {
-        let Waiting { mut reply, meta, head: bytes } = waiting;
-        self.flush().await?;
-        self.compact_input();
-        let reply = self.within_wait(&mut reply).await.unwrap_or_else(miss::too_slow);
-        let next = self.with_held_head(&bytes, |connection, head, bytes| connection.send(reply, &meta, head, bytes));
-        match next {
-            Next::File(body) => self.file(*body).await,
-            // The pool gave a small file without its content only if a second look may read it.
-            Next::Wait(waiting) => Box::pin(self.wait(*waiting)).await,
-            Next::Go | Next::Flush | Next::Read(_) => Ok(()),
-        }
-    }
-
-    /// Sends a large file behind its head.
-    async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
-        let FileBody { file, status, meta, head: bytes } = body;
-        self.compact_input();
-        let (sent, result) = self.send_file(file).await;
-        let error = match result {
-            Ok(()) => "",
-            Err(Cut::Client) => "client_closed",
-            Err(Cut::SlowReader) => "write_timeout",
-            Err(Cut::FileShrank) => "file_shrank",
-            Err(Cut::FileFailed) => "file_failed",
-        };
-        self.with_held_head(&bytes, |connection, head, _| connection.finish(status, &meta, sent, head, error));
-        result
-    }
-
-    fn refuse_head(&mut self, refusal: Refusal, head: &Head<'_>) -> Next {
-        self.refuse(refusal, Some(head));
-        Next::Go
-    }
-
-    /// Answers a message that cannot be trusted, and ends the connection so that the answer arrives.
-    fn refuse(&mut self, refusal: Refusal, head: Option<&Head<'_>>) {
-        let mut reply = Reply::plain(refusal.status);
-        if refusal.status == 400 {
-            reply.body = Body::Owned(format!("400 Bad Request: {}\n", refusal.reason).into_bytes());
-        }
-        let is_head = head.is_some_and(|head| head.method == b"HEAD");
-        let started_us = if self.context.access.is_on() { monotonic_us() } else { 0 };
-        let meta = Meta { version: Version::Http11, keep_alive: false, is_head, started_us };
-        let length = reply.body.len();
-        self.push_head(&reply, &meta, length);
-        if let Body::Owned(body) = reply.body
-            && !is_head
-        {
-            self.output.extend_from_slice(&body);
-        }
-        self.end = End::Linger;
-        self.has_served = true;
-        self.context.counters.request_done();
-        let known = head.map(entry).unwrap_or_default();
-        let (status, body_bytes) = (refusal.status, if is_head { 0 } else { length });
-        self.context.access.record(self.client, &Entry { status, body_bytes, error: refusal.reason, ..known });
-    }
-}
-
-/// A small file whose data is not resident: read in the pool, then sent like any bytes.
-fn read_in_pool(file: OpenFile, status: u16, fields: Fields, meta: Meta, head: &[u8]) -> Next {
-    let reply: std::pin::Pin<Box<dyn Future<Output = Reply>>> = match read::whole_in_pool(file) {
-        Err(full) => Box::pin(std::future::ready(miss::pool_full(full))),
-        Ok(content) => Box::pin(async move {
-            match content.await {
-                Ok(content) => Reply { status, fields, body: Body::Owned(content) },
-                Err(miss) => miss::reply(&miss),
-            }
-        }),
-    };
-    Next::Wait(Box::new(Waiting { reply, meta, head: head.to_vec() }))
-}
-
-/// Why a well-framed request gets no handler.
-enum Objection {
-    /// With this status, and the connection goes on.
-    Stay(u16),
-    /// The connection ends.
-    End(Refusal),
-}
-
-/// Makes a request of a head (RFC 9112 §3).
-fn understand<'a>(head: &Head<'a>, body_bytes: u64) -> Result<Request<'a>, Objection> {
-    // Well-formed but unknown: RFC 9110 §9.1, and the framing is known, so the connection stays.
-    let method = Method::parse(head.method).ok_or(Objection::Stay(501))?;
-    if method == Method::Connect {
-        return Err(Objection::End(Refusal { status: 501, reason: "CONNECT is for proxies" }));
-    }
-    let bad = |reason| Objection::End(Refusal::bad(reason));
-    let (target, authority) = match Target::parse(head.target).map_err(|error| bad(error.0))? {
-        Target::Asterisk if method == Method::Options => (Where::Server, head.rules.host),
-        Target::Asterisk => return Err(bad("asterisk target with a method other than OPTIONS")),
-        Target::Path { authority, path, query } => {
-            // RFC 9112 §3.2.2: the target's authority replaces the Host field.
-            let authority = authority.unwrap_or(head.rules.host);
-            if !is_authority(authority) {
-                return Err(bad("authority of the target is not a host with an optional port"));
-            }
-            let path = SafePath::parse(path).map_err(|_| Objection::Stay(400))?;
-            (Where::Path(path, query), authority)
-        }
-    };
-    Ok(Request { method, target, authority, version: head.version, fields: head.fields, body_bytes })
-}
-
-/// What the access log says of a head.
-fn entry<'a>(head: &Head<'a>) -> Entry<'a> {
-    let value = |name: &str| {
-        head.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map_or(&[] as &[u8], |field| field.value)
-    };
-    Entry {
-        method: head.method,
-        target: head.target,
-        version: if head.version == Version::Http11 { "1.1" } else { "1.0" },
-        host: head.rules.host,
-        referer: value("referer"),
-        user_agent: value("user-agent"),
-        ..Entry::default()
     }
 }

@@ -147,7 +147,11 @@ impl<W: Wire> Connection<W> {
         if !std::mem::replace(is_armed, true) {
             self.watch.arm(self.deadline(self.context.limits.write_ms_max));
         }
-        if self.watch.is_expired(task) { Poll::Ready(Err(Cut::SlowReader)) } else { Poll::Pending }
+        if self.watch.is_expired(task) {
+            self.wire.reset_on_close();
+            return Poll::Ready(Err(Cut::SlowReader));
+        }
+        Poll::Pending
     }
 
     /// Awaits `work`, which runs elsewhere, for at most `wait_timeout`. `None` when it took longer.

@@ -85,7 +85,9 @@ fn partial_refusal(input: &[u8], limits: &Limits) -> Option<Refusal> {
     let method_end = input.iter().take(METHOD_BYTES_MAX).position(|byte| !is_token_byte(*byte));
     match method_end {
         Some(end) if end == 0 || input[end] != b' ' => return Some(Refusal::bad("not an HTTP request")),
-        None if input.len() >= METHOD_BYTES_MAX => return Some(Refusal { status: 501, reason: "method too long" }),
+        None if input.len() >= METHOD_BYTES_MAX => {
+            return Some(Refusal { status: 501, reason: "method too long" });
+        }
         _ => {}
     }
     let line_bytes = memchr::memchr(b'\n', input).unwrap_or(input.len());
@@ -99,11 +101,7 @@ fn partial_refusal(input: &[u8], limits: &Limits) -> Option<Refusal> {
 const TARGET_TOO_LONG: Refusal = Refusal { status: 414, reason: "request target too long" };
 const HEAD_TOO_LARGE: Refusal = Refusal { status: 431, reason: "request head too large" };
 
-fn complete<'a>(
-    input: &'a [u8],
-    limits: &Limits,
-    storage: &'a mut Storage<'a>,
-) -> Result<Head<'a>, Refusal> {
+fn complete<'a>(input: &'a [u8], limits: &Limits, storage: &'a mut Storage<'a>) -> Result<Head<'a>, Refusal> {
     let mut request = httparse::Request::new(&mut []);
     let fields_max = as_usize(limits.fields_max).min(FIELDS_MAX);
     let outcome = request.parse_with_uninit_headers(input, &mut storage[..fields_max]);
@@ -147,8 +145,10 @@ fn explain(error: httparse::Error, input: &[u8]) -> Refusal {
 fn names_other_version(input: &[u8]) -> bool {
     let line = input.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let version = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-        if major.is_ascii_digit() && minor.is_ascii_digit())
+    let is_version = matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+        if major.is_ascii_digit() && minor.is_ascii_digit());
+    // Ours on a line with a blank too many is a malformed line, not another version.
+    is_version && !version.ends_with(b"/1.0") && !version.ends_with(b"/1.1")
 }
 
 fn as_usize(limit: u64) -> usize {
@@ -161,7 +161,8 @@ mod tests {
 
     /// Status of the refusal, 0 for a partial head, 200 for a complete one.
     fn check(input: &[u8], expected: u16) {
-        let limits = Limits { target_bytes_max: 100, head_bytes_max: 1024, fields_max: 8, ..Limits::default() };
+        let limits =
+            Limits { target_bytes_max: 100, head_bytes_max: 1024, fields_max: 8, ..Limits::default() };
         let mut storage = storage();
         let found = match parse(input, &limits, &mut storage) {
             Parsed::Partial => 0,
@@ -209,16 +210,21 @@ mod tests {
 
     #[test]
     fn sizes_are_told_apart() {
-        let target = |bytes: usize| [b"GET /", &b"a".repeat(bytes)[..], b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
+        let target =
+            |bytes: usize| [b"GET /", &b"a".repeat(bytes)[..], b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
         check(&target(99), 200);
         check(&target(100), 414);
         check(&target(5000), 414);
         check(&target(5000)[..2000], 414);
-        let field = |bytes: usize| [b"GET / HTTP/1.1\r\nHost: a\r\nX: ", &b"a".repeat(bytes)[..], b"\r\n\r\n"].concat();
+        let field = |bytes: usize| {
+            [b"GET / HTTP/1.1\r\nHost: a\r\nX: ", &b"a".repeat(bytes)[..], b"\r\n\r\n"].concat()
+        };
         check(&field(900), 200);
         check(&field(1024), 431);
         check(&field(5000)[..2000], 431);
-        let many = |count: usize| [b"GET / HTTP/1.1\r\nHost: a\r\n", &b"X: y\r\n".repeat(count)[..], b"\r\n"].concat();
+        let many = |count: usize| {
+            [b"GET / HTTP/1.1\r\nHost: a\r\n", &b"X: y\r\n".repeat(count)[..], b"\r\n"].concat()
+        };
         check(&many(7), 200);
         check(&many(8), 431);
     }

@@ -1,13 +1,16 @@
 //! HTTP/1.1 and 1.0 (RFC 9112): our own engine for every request on a plain connection.
 //!
-//! `head` understands a request, `body` finds its end, `write` puts an answer into bytes, `engine`
-//! walks through them, `flow` moves bytes and minds deadlines, `stream` sends large files.
+//! `engine` is the loop of a connection and `answer` the way of an answer; `head` understands a head,
+//! `request` what it asks for, `body` finds its end, `write` puts an answer into bytes, `flow` moves
+//! bytes and minds deadlines, `stream` sends large files.
 
-mod body;
 mod engine;
-mod flow;
+mod answer;
 mod head;
-mod stream;
+mod request;
+mod body;
 mod write;
+mod flow;
+mod stream;
 
 pub use engine::serve;

@@ -19,7 +19,14 @@ pub(super) struct Meta {
 }
 
 /// Appends a whole head with its empty line. `body_bytes` is the length that a GET would get.
-pub(super) fn push_head(out: &mut Vec<u8>, clock: &Clock, meta: &Meta, status: u16, fields: &[u8], body_bytes: u64) {
+pub(super) fn push_head(
+    out: &mut Vec<u8>,
+    clock: &Clock,
+    meta: &Meta,
+    status: u16,
+    fields: &[u8],
+    body_bytes: u64,
+) {
     if status == 200 {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
     } else {
@@ -76,8 +83,20 @@ mod tests {
             assert_eq!(format!("{before}{}", &after[31..]), expected);
         };
         check(Version::Http11, true, 200, 0, "HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 0\r\n\r\n");
-        check(Version::Http11, false, 404, 18_446_744_073_709_551_615, "HTTP/1.1 404 Not Found\r\nA: b\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\n\r\n");
-        check(Version::Http10, true, 304, 7, "HTTP/1.1 304 Not Modified\r\nA: b\r\nConnection: keep-alive\r\n\r\n");
+        check(
+            Version::Http11,
+            false,
+            404,
+            18_446_744_073_709_551_615,
+            "HTTP/1.1 404 Not Found\r\nA: b\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\n\r\n",
+        );
+        check(
+            Version::Http10,
+            true,
+            304,
+            7,
+            "HTTP/1.1 304 Not Modified\r\nA: b\r\nConnection: keep-alive\r\n\r\n",
+        );
         check(Version::Http11, true, 299, 9, "HTTP/1.1 299 \r\nA: b\r\nContent-Length: 9\r\n\r\n");
     }
 }

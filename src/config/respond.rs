@@ -1,0 +1,151 @@
+//! `respond = { … }`: a fixed answer. Its body is in the config or in a file that is read now.
+
+use std::fs::File;
+use std::io::Read;
+
+use super::checked::Respond;
+use super::raw::{Node, Table, Value};
+use super::report::Report;
+use crate::limits::RESPOND_BODY_BYTES_MAX;
+
+const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// Fields that the engine writes, or whose meaning ends at one hop (RFC 9110 §7.6.1).
+const RESERVED: [&str; 8] =
+    ["content-length", "transfer-encoding", "connection", "date", "keep-alive", "upgrade", "trailer", "te"];
+
+pub(super) fn read(table: &Table, report: &mut Report<'_>) -> Option<Respond> {
+    let here = ("route.respond", table);
+    let read = |report: &mut Report<'_>, node: &Node| report.integer(node, "", 200, 599);
+    let status = report.value(here, "status", 200, read, u64::to_string);
+    let body = body(table, report);
+    let body_node = table.get("body").or_else(|| table.get("body_file"));
+    let content_type = if matches!(status, 204 | 205 | 304) {
+        refuse_body(table, status, report);
+        None
+    } else {
+        content_type(table, body_node, report)
+    };
+    let headers = table.get("headers").map_or_else(|| Some(Vec::new()), |node| headers(node, report));
+    Some(Respond { status: u16::try_from(status).ok()?, body: body?, content_type, headers: headers? })
+}
+
+/// These statuses have no content (RFC 9110 §15.3.5, §15.3.6, §15.4.5).
+fn refuse_body(table: &Table, status: u64, report: &mut Report<'_>) {
+    for name in ["body", "body_file", "content_type"] {
+        if let Some(node) = table.get(name)
+            && !matches!(node.value, Value::Broken)
+        {
+            report.fault(node, &format!("expected no {name}, as status {status} never has a body"), None);
+            return;
+        }
+    }
+}
+
+fn body(table: &Table, report: &mut Report<'_>) -> Option<Vec<u8>> {
+    match (table.get("body"), table.get("body_file")) {
+        (None, None) => Some(Vec::new()),
+        (Some(_), Some(node)) => {
+            report.fault(node, "expected one of body and body_file, found both", None);
+            None
+        }
+        (Some(node), None) => {
+            let text = report.any_text(node)?;
+            if text.len() as u64 > RESPOND_BODY_BYTES_MAX {
+                report.fault(node, "expected a body of at most 1 MiB", None);
+                return None;
+            }
+            report.set("route.respond.body", format!("{text:?}"), Some(node));
+            Some(text.as_bytes().to_vec())
+        }
+        (None, Some(node)) => {
+            let name = report.text(node)?;
+            match read_file(name) {
+                Ok(body) => {
+                    report.set("route.respond.body_file", format!("{name:?}"), Some(node));
+                    Some(body)
+                }
+                Err(reason) => {
+                    report.expected(node, "a readable file of at most 1 MiB", Some(reason));
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn read_file(name: &str) -> Result<Vec<u8>, String> {
+    // Looked at before it is opened: opening a fifo would wait for its writer.
+    let metadata = std::fs::metadata(name).map_err(|error| super::io_reason(&error))?;
+    if !metadata.is_file() {
+        return Err("which is no regular file".to_owned());
+    }
+    let mut body = Vec::new();
+    let file = File::open(name).map_err(|error| super::io_reason(&error))?;
+    file.take(RESPOND_BODY_BYTES_MAX + 1).read_to_end(&mut body).map_err(|error| super::io_reason(&error))?;
+    if body.len() as u64 > RESPOND_BODY_BYTES_MAX {
+        return Err("which is larger".to_owned());
+    }
+    Ok(body)
+}
+
+fn content_type(table: &Table, body: Option<&Node>, report: &mut Report<'_>) -> Option<String> {
+    let Some(node) = table.get("content_type") else {
+        body?;
+        report.set("route.respond.content_type", format!("{CONTENT_TYPE:?}"), None);
+        return Some(CONTENT_TYPE.to_owned());
+    };
+    if body.is_none() && table.lacks("body") && table.lacks("body_file") {
+        report.fault(node, "expected a body or body_file beside it", None);
+    }
+    let text = report.text(node)?;
+    if !text.contains('/') || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        report.expected(node, "a media type such as \"text/html; charset=utf-8\"", None);
+        return None;
+    }
+    report.set("route.respond.content_type", format!("{text:?}"), Some(node));
+    Some(text.to_owned())
+}
+
+fn headers(node: &Node, report: &mut Report<'_>) -> Option<Vec<(String, String)>> {
+    let Value::Table(table) = &node.value else {
+        report.expected(node, "a table of fields such as { \"X-A\" = \"b\" }", None);
+        return None;
+    };
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for entry in &table.entries {
+        let lower = entry.name.to_ascii_lowercase();
+        let is_twice = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&lower));
+        let fault = if !is_token(&lower) {
+            Some("expected a field name of letters, digits and hyphens")
+        } else if RESERVED.contains(&lower.as_str()) {
+            Some("expected another field, as the server writes this one itself")
+        } else if lower == "content-type" {
+            Some("expected content_type in respond instead of this field")
+        } else if is_twice {
+            Some("expected each field once, whatever its case")
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            report.problem(&entry.at, format!("route.respond.headers.{}: {fault}", entry.name), None);
+            continue;
+        }
+        let Some(value) = report.any_text(&entry.node) else { continue };
+        if value.chars().any(|character| character.is_control() && character != '\t') || value.trim() != value
+        {
+            let message = "expected a value without control characters and without space around it";
+            report.fault(&entry.node, message, None);
+            continue;
+        }
+        report.set(&entry.node.key, format!("{value:?}"), Some(&entry.node));
+        headers.push((entry.name.clone(), value.to_owned()));
+    }
+    Some(headers)
+}
+
+/// RFC 9110 §5.6.2
+fn is_token(name: &str) -> bool {
+    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_tchar)
+}

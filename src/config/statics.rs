@@ -1,0 +1,158 @@
+//! `static = { … }`: a directory, and what of it may be seen.
+//!
+//! Looks whether the root is there and readable. On request it also walks the root for absolute
+//! symbolic links, which the resolver never follows (openat2(2), RESOLVE_BENEATH) and which people
+//! only notice as 404s.
+
+use std::path::{Path, PathBuf};
+
+use super::checked::Static;
+use super::error::Origin;
+use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
+use super::raw::{Node, Table};
+use super::report::Report;
+
+/// The walk is a courtesy: it ends here even if the root is a whole file server.
+const WALK_ENTRIES_MAX: usize = 10_000;
+const WALK_DEPTH_MAX: usize = 8;
+/// Links that are named one by one; the others are counted.
+const LINKS_NAMED_MAX: usize = 10;
+
+pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> Option<Static> {
+    let here = ("route.static", table);
+    let root = match table.get("root") {
+        Some(node) => read_root(report, node),
+        None => {
+            if table.lacks("root") {
+                report.missing(origin, "route.static", "root");
+            }
+            None
+        }
+    };
+    let read = |report: &mut Report<'_>, node: &Node| report.word(node, SYMLINK_WORDS, "");
+    let symlinks = report.value(here, "symlinks", "inside", read, |word| format!("{word:?}"));
+    let index = vec!["index.html".to_owned()];
+    let index = report.value(here, "index", index, read_index, |names| format!("{names:?}"));
+    for name in ["precompressed", "compress"] {
+        if let Some(node) = table.get(name) {
+            report.boolean(node);
+        }
+    }
+    if let Some(node) = table.get("revalidate") {
+        report.duration_ms(node, 0, REVALIDATE_MS_MAX);
+    }
+    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index })
+}
+
+fn read_root(report: &mut Report<'_>, node: &Node) -> Option<PathBuf> {
+    let text = report.text(node)?;
+    if let Some(reason) = root_fault(Path::new(text)) {
+        report.expected(node, "a readable directory", Some(reason));
+        return None;
+    }
+    report.set("route.static.root", format!("{text:?}"), Some(node));
+    Some(PathBuf::from(text))
+}
+
+/// Why nothing can be served from `root`.
+pub(super) fn root_fault(root: &Path) -> Option<String> {
+    match std::fs::metadata(root) {
+        Ok(metadata) if !metadata.is_dir() => Some("which is no directory".to_owned()),
+        Ok(_) => std::fs::read_dir(root)
+            .map(drop)
+            // Searching it is a right of its own.
+            .and_then(|()| std::fs::metadata(root.join(".")).map(drop))
+            .err()
+            .map(|error| super::io_reason(&error)),
+        Err(error) => Some(super::io_reason(&error)),
+    }
+}
+
+fn read_index(report: &mut Report<'_>, node: &Node) -> Option<Vec<String>> {
+    report.list(node, "a list of file names such as [\"index.html\"]", |report, node| {
+        let name = report.any_text(node)?;
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
+            report.expected(node, "a plain file name such as \"index.html\"", None);
+            return None;
+        }
+        Some(name.to_owned())
+    })
+}
+
+/// Warnings about absolute symbolic links beneath `root`, each without its place.
+pub(super) fn absolute_links(root: &Path) -> Vec<String> {
+    let mut walk = Walk::default();
+    walk.directory(root, 0);
+    // Relative to the root, whose name may come from a variable; the warning's place names it.
+    let relative = |link: &PathBuf| warning(link.strip_prefix(root).unwrap_or(link));
+    let mut warnings: Vec<String> = walk.links.iter().take(LINKS_NAMED_MAX).map(relative).collect();
+    if walk.links.len() > LINKS_NAMED_MAX {
+        warnings.push(format!("{} more absolute symbolic links", walk.links.len() - LINKS_NAMED_MAX));
+    }
+    if walk.was_cut_short {
+        warnings.push(format!(
+            "the search for absolute symbolic links ended early, at {WALK_ENTRIES_MAX} entries or depth {WALK_DEPTH_MAX}"
+        ));
+    }
+    warnings
+}
+
+fn warning(link: &Path) -> String {
+    format!(
+        "{} in this root is an absolute symbolic link, which is never followed (404): make it relative",
+        link.display()
+    )
+}
+
+#[derive(Default)]
+struct Walk {
+    entries: usize,
+    links: Vec<PathBuf>,
+    was_cut_short: bool,
+}
+
+impl Walk {
+    fn directory(&mut self, directory: &Path, depth: usize) {
+        if depth > WALK_DEPTH_MAX {
+            self.was_cut_short = true;
+            return;
+        }
+        // What we may not read we cannot serve either; the requests will say so.
+        let Ok(entries) = std::fs::read_dir(directory) else { return };
+        for entry in entries.flatten() {
+            if self.entries == WALK_ENTRIES_MAX {
+                self.was_cut_short = true;
+                return;
+            }
+            self.entries += 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() {
+                self.directory(&path, depth + 1);
+            } else if kind.is_symlink() && std::fs::read_link(&path).is_ok_and(|target| target.is_absolute())
+            {
+                self.links.push(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn absolute_links_are_found_and_the_walk_is_bounded() {
+        let root = std::env::temp_dir().join(format!("scalws-links-{}", std::process::id()));
+        let deep = (0..12).fold(root.clone(), |path, _| path.join("d"));
+        std::fs::create_dir_all(&deep).unwrap();
+        symlink("/etc", root.join("d/absolute")).unwrap();
+        symlink("d", root.join("relative")).unwrap();
+        let found = absolute_links(&root);
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found[0], warning(Path::new("d/absolute")));
+        assert!(found[1].contains("ended early"), "{found:?}");
+        assert_eq!(found.len(), 2);
+    }
+}

@@ -1,0 +1,119 @@
+//! `scalws explain METHOD URL`: the answer that a request would get and why, without serving. It asks
+//! the very handlers that would answer, so it cannot say anything else than they would.
+
+use std::fmt::Write;
+
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use super::run::open_roots;
+use crate::config::checked::{self, Config, Handler, PathMatch, Route};
+use crate::message::{Answer, Request, Service, Where};
+use crate::offload::Offload;
+use crate::route::{Match, Site, Table};
+use crate::semantics::head::{Version, is_authority};
+use crate::semantics::method::Method;
+use crate::semantics::path::{SafePath, Target, has_hidden_segment};
+use crate::semantics::status;
+
+/// Explains a request for `url`: a path, or an absolute URL.
+///
+/// # Errors
+/// A URL that no request could carry, or a root that cannot be opened.
+pub fn request(config: &Config, method: Method, url: &str) -> Result<String, String> {
+    let target = Target::parse(url.as_bytes()).map_err(|error| format!("{url}: {}", error.0))?;
+    let Target::Path { authority, path, query } = target else {
+        return Err("expected a path or an absolute URL".to_owned());
+    };
+    let authority = authority.unwrap_or_default();
+    if !is_authority(authority) {
+        return Err(format!("{url}: not a host with an optional port"));
+    }
+    let path = SafePath::parse(path).map_err(|error| format!("{url}: 400, {}", error.0))?;
+    let target = Where::Path(path.clone(), query);
+    let request = Request { method, target, authority, version: Version::Http11, fields: &[], body_bytes: 0 };
+    let mut text = String::new();
+    let _ = writeln!(text, "request   {} {url}", method.as_str());
+    let _ = writeln!(text, "path      /{}", path.decoded().escape_ascii());
+    describe_route(&mut text, config, &request, &path);
+    describe_answer(&mut text, config, &request)?;
+    Ok(text)
+}
+
+fn describe_route(text: &mut String, config: &Config, request: &Request<'_>, path: &SafePath<'_>) {
+    let table = Table::new(config.routes.iter().zip(0..));
+    let (route, covered) = match table.find(request.authority, path, request.method) {
+        Match::Found(number, covered) => (&config.routes[*number], covered),
+        Match::OtherMethods(_) => {
+            let _ = writeln!(text, "route     none for this method, but some for the path");
+            return;
+        }
+        Match::Nothing => {
+            let _ = writeln!(text, "route     none matches");
+            return;
+        }
+    };
+    let _ = writeln!(text, "route     {} ({})", route.name, why(route));
+    let kind = match &route.handler {
+        Handler::Respond(_) => "respond".to_owned(),
+        Handler::Redirect(redirect) => format!("redirect to {}", redirect.to),
+        Handler::Static(files) => describe_lookup(files, path, covered),
+    };
+    let _ = writeln!(text, "handler   {kind}");
+}
+
+fn why(route: &Route) -> String {
+    let path = match &route.path {
+        PathMatch::Exact(_) => "the whole path is the route's",
+        PathMatch::Prefix(prefix) if prefix.is_empty() => "no longer prefix matches",
+        PathMatch::Prefix(_) => "longest prefix on segment boundaries",
+    };
+    let host = if route.hosts.is_empty() { "every host" } else { "its host" };
+    let methods = if route.methods.is_some() { "its methods" } else { "every method" };
+    format!("{host}, {path}, {methods}")
+}
+
+fn describe_lookup(files: &checked::Static, path: &SafePath<'_>, covered: usize) -> String {
+    let relative = &path.decoded()[covered..];
+    let relative = relative.strip_prefix(b"/").unwrap_or(relative);
+    let root = files.root.display();
+    let at_root = relative.len() == path.decoded().len();
+    if has_hidden_segment(relative, at_root) {
+        return format!("static, a hidden name beneath {root}: always 404");
+    }
+    if relative.contains(&0) {
+        return format!("static, an encoded slash or backslash beneath {root}: no file has such a name");
+    }
+    let shown = relative.escape_ascii();
+    if path.has_trailing_slash() {
+        return format!("static, {root} + {shown} + the first of {:?}", files.index);
+    }
+    format!("static, {root} + {shown}")
+}
+
+fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) -> Result<(), String> {
+    let pool = Offload::start(1, config.limits.offload_queue_max).map_err(|error| error.to_string())?;
+    let roots = open_roots(&config.routes, pool)?;
+    let site = Site::new(&config.routes, &roots);
+    let runtime = Builder::new_current_thread().build().map_err(|error| error.to_string())?;
+    let (reply, lane) = match site.answer(request) {
+        Answer::Ready(reply) => (reply, "at once, on the worker"),
+        Answer::Wait(reply) => (
+            LocalSet::new().block_on(&runtime, reply),
+            "through the offload pool: not in the kernel's cache, or a file system that may wait",
+        ),
+    };
+    for root in &roots {
+        let (mode, file_system) = root.mode();
+        let _ = writeln!(text, "root      {}: {file_system}, {}", root.path().display(), mode.describe());
+    }
+    let _ = writeln!(text, "resolved  {lane}");
+    let _ = writeln!(text, "answer    {} {}", reply.status, status::reason(reply.status));
+    for line in reply.fields.as_bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let _ = writeln!(text, "          {}", line.trim_ascii_end().escape_ascii());
+    }
+    if !status::is_bodiless(reply.status) {
+        let _ = writeln!(text, "          Content-Length: {}", reply.body.len());
+    }
+    Ok(())
+}
