@@ -142,7 +142,7 @@ ensure_builder_image() {
     "${DOCKER[@]}" image inspect "$image" >/dev/null 2>&1 && return 0
     if [ "$image" != "$LOCAL_BUILDER_IMAGE" ]; then
         say "pulling $image"
-        "${DOCKER[@]}" pull "$image" >&2 && return 0
+        timeout 900 "${DOCKER[@]}" pull "$image" >&2 && return 0
         say "no registry answers: making the base image from Debian packages"
     fi
     scripts/local-bases.sh
