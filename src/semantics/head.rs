@@ -262,7 +262,9 @@ mod tests {
         for good in ["", "a", "a.example:80", "[::1]:8080", "0.0.0.0=5000", "a:", "xn--a"] {
             check(Version::Http11, &[("Host", good)], Ok(Framing::None));
         }
-        for bad in ["a b", "a/b", "u@h", "a:b", "[::1", "::1", "a,b c", "a:123456", "a%2D", "a%zz", "[]", "a\\b"] {
+        for bad in
+            ["a b", "a/b", "u@h", "a:b", "[::1", "::1", "a,b c", "a:123456", "a%2D", "a%zz", "[]", "a\\b"]
+        {
             check(Version::Http11, &[("Host", bad)], Err(400));
         }
     }

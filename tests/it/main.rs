@@ -1,3 +1,34 @@
-//! Integration tests.
-mod oracle;
+//! The integration tests: literal bytes over real sockets against the built binary, one module a topic.
+//!
+//! Each test starts its own server on port 0 with a directory of its own, so all run side by side.
+//! Nothing sleeps until a server is ready (its `listening` line says so) and nothing asserts speed.
+//! `tests/cases.md` says which test holds which case.
+#![allow(clippy::unwrap_used, reason = "a test says what went wrong by where it stopped")]
+#![allow(clippy::print_stderr, reason = "what helps with a failed test goes where the harness shows it")]
+#![allow(unreachable_pub, reason = "nothing is exported from a test binary")]
+
+#[macro_use]
 mod support;
+
+mod admin;
+mod bodies;
+mod cases;
+mod changes;
+mod clocks;
+mod conditional;
+mod corpus;
+mod framing;
+mod head;
+mod limits;
+mod logs;
+mod memory;
+mod methods;
+mod operations;
+mod oracle;
+mod paths;
+mod quota;
+mod routes;
+mod slow;
+mod start;
+mod tidy;
+mod waits;

@@ -36,7 +36,11 @@ impl Segments {
 }
 
 impl AsyncRead for Segments {
-    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if let Some(mut segment) = self.input.pop_front() {
             let count = segment.len().min(buffer.remaining());
             buffer.put_slice(&segment[..count]);
@@ -66,6 +70,10 @@ impl AsyncWrite for Segments {
 impl Wire for Segments {
     fn poll_write_ready(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+
+    fn unacknowledged_bytes(&self) -> u64 {
+        0
     }
 
     fn reset_on_close(&self) {}

@@ -1,0 +1,197 @@
+//! Clients that are slow on purpose (D11), and ones that take more than their share.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
+use crate::support::{Server, Site, noise, until};
+
+/// What a slow client does, once a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    SendsNothing,
+    DripsItsHead,
+    DripsItsBody,
+    ReadsAByte,
+    IsIdle,
+}
+
+struct Slow {
+    kind: Kind,
+    stream: TcpStream,
+    heard: Vec<u8>,
+    ended: bool,
+}
+
+impl Slow {
+    fn connect(server: &Server, kind: Kind) -> Slow {
+        let stream = TcpStream::connect(server.address).unwrap();
+        let start: &[u8] = match kind {
+            Kind::SendsNothing => b"",
+            Kind::DripsItsHead => b"G",
+            Kind::DripsItsBody => b"POST /r/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n",
+            Kind::ReadsAByte => b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n",
+            Kind::IsIdle => b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+        };
+        if kind == Kind::ReadsAByte {
+            set_socket_recv_buffer_size(&stream, 4096).unwrap();
+        }
+        (&stream).write_all(start).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Slow { kind, stream, heard: Vec::new(), ended: false }
+    }
+
+    fn drip(&mut self) {
+        let byte: &[u8] = match self.kind {
+            Kind::DripsItsHead => b"E",
+            Kind::DripsItsBody => b"x",
+            Kind::SendsNothing | Kind::ReadsAByte | Kind::IsIdle => return,
+        };
+        // Closed meanwhile: the read will tell.
+        let _ = (&self.stream).write(byte);
+    }
+
+    fn read(&mut self) {
+        let mut part = [0; 4096];
+        let length = if self.kind == Kind::ReadsAByte { 1 } else { part.len() };
+        match (&self.stream).read(&mut part[..length]) {
+            Ok(0) => self.ended = true,
+            Ok(length) => self.heard.extend_from_slice(&part[..length]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => self.ended = true,
+        }
+    }
+}
+
+/// Case D11. A deadline that starts anew with every byte never comes: two hundred connections that
+/// send one byte a second are two hundred places taken for ever. Every kind of slowness has its own
+/// deadline, and meanwhile everybody else is served.
+#[test]
+fn slow_clients_are_let_go_and_hurt_nobody() {
+    let site = Site::sample();
+    site.file("big", &noise(1, 16 << 20));
+    let limits = "[limits]\nhead_timeout = \"2s\"\nidle_timeout = \"2s\"\nbody_timeout = \"2s\"\n\
+        write_timeout = \"2s\"\nlinger_timeout = \"1s\"\n";
+    let tables = format!("{limits}{}{}", site.route(), Server::RESPOND);
+    let server = Server::with(&site, "workers = 2", &tables);
+    assert_eq!(server.get("/healthz").status, 200);
+    until("the sockets of a server at rest", || server.sockets() < 32);
+    let at_rest = server.sockets();
+
+    let kinds = [Kind::SendsNothing, Kind::DripsItsHead, Kind::DripsItsBody, Kind::ReadsAByte, Kind::IsIdle];
+    let mut slow: Vec<Slow> =
+        kinds.iter().flat_map(|kind| (0..200).map(|_| Slow::connect(&server, *kind))).collect();
+    let mut second = Instant::now();
+    let mut served = 0;
+    // The readers of one byte a second cannot see that they were cut; the server's sockets tell.
+    until("the end of all slow clients, at the server", || {
+        assert_eq!(server.get(["/healthz", "/x.txt"][served % 2]).status, 200);
+        served += 1;
+        if second.elapsed() >= Duration::from_secs(1) {
+            second = Instant::now();
+            slow.iter_mut().for_each(Slow::drip);
+            slow.iter_mut().for_each(Slow::read);
+        }
+        server.sockets() <= at_rest
+    });
+    assert!(served > 10);
+    for client in &mut slow {
+        client.stream.set_nonblocking(false).unwrap();
+        client.stream.set_read_timeout(Some(crate::support::DEADLINE)).unwrap();
+        let end = if client.ended { Ok(0) } else { client.stream.read_to_end(&mut client.heard) };
+        let is_over = match &end {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        };
+        assert!(is_over, "{:?}: {end:?} after {} bytes", client.kind, client.heard.len());
+        let heard = String::from_utf8_lossy(&client.heard[..client.heard.len().min(300)]);
+        match client.kind {
+            Kind::SendsNothing | Kind::DripsItsHead => {
+                assert!(heard.is_empty() || heard.starts_with("HTTP/1.1 408 "), "{:?}: {heard}", client.kind);
+            }
+            Kind::DripsItsBody => assert!(heard.starts_with("HTTP/1.1 408 "), "{:?}: {heard}", client.kind),
+            Kind::ReadsAByte => assert!(client.heard.len() < 16 << 20, "all of it was sent"),
+            Kind::IsIdle => assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}"),
+        }
+    }
+}
+
+/// Case D11, the other side: a client that is slow but moves on is not cut, however long it takes.
+#[test]
+fn a_download_that_moves_on_outlives_the_deadlines() {
+    let site = Site::sample();
+    let content = noise(2, 24 << 20);
+    site.file("big", &content);
+    let limits = "[limits]\nhead_timeout = \"1s\"\nidle_timeout = \"1s\"\nbody_timeout = \"1s\"\nwrite_timeout = \"2s\"\n";
+    let server = Server::with(&site, "workers = 1", &format!("{limits}{}", site.route()));
+    let mut client = server.client();
+    set_socket_recv_buffer_size(&client.stream, 64 * 1024).unwrap();
+    client.send("GET /big HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (_, length) = client.head();
+    let mut found = Vec::new();
+    while found.len() < length {
+        found.extend(client.bytes((2 << 20).min(length - found.len())));
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    crate::support::assert_same(&found, &content, "a download of six seconds");
+}
+
+/// A client that downloads as fast as it can fills every turn of its worker: an autotuned socket
+/// takes hundreds of megabytes without a pause. The others must get theirs in between.
+#[test]
+fn a_fast_download_leaves_room_for_others() {
+    let site = Site::sample();
+    let path = site.root().join("sparse");
+    std::fs::File::create(&path).unwrap().set_len(4 << 30).unwrap();
+    let server = Server::with(&site, "workers = 1", &site.route());
+    std::thread::scope(|scope| {
+        let downloads: Vec<_> = (0..2).map(|_| server.client()).collect();
+        for download in &downloads {
+            let mut stream = download.stream.try_clone().unwrap();
+            stream.write_all(b"GET /sparse HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            scope.spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+        }
+        let mut client = server.client();
+        for _ in 0..200 {
+            assert_eq!(client.get("/x.txt").status, 200);
+        }
+        // All of these were answered while the downloads ran.
+        for download in &downloads {
+            download.stream.shutdown(std::net::Shutdown::Both).unwrap();
+        }
+    });
+}
+
+/// A client that asks and asks and never reads: answers may not pile up, so the server stops
+/// reading; once the client reads, each request has its answer.
+#[test]
+fn a_client_that_never_reads_is_not_read_any_further() {
+    let site = Site::sample();
+    site.file("page", &noise(3, 8192));
+    let server = Server::with(&site, "workers = 1", &site.route());
+    let mut client = server.client();
+    let request = format!("GET /page HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2000)).into_bytes();
+    client.stream.set_nonblocking(true).unwrap();
+    let (mut sent, mut stuck_since) = (0, Instant::now());
+    while stuck_since.elapsed() < Duration::from_secs(1) {
+        match (&client.stream).write(&request[sent % request.len()..]) {
+            Ok(length) => {
+                sent += length;
+                stuck_since = Instant::now();
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_millis(10))
+            }
+            Err(error) => panic!("{error}"),
+        }
+        // Megabytes of requests fit into the buffers of the kernel; more would be in the server.
+        assert!(sent < 64 << 20, "the server reads for ever");
+    }
+    assert!(server.pss_bytes() < 64 << 20, "{} bytes", server.pss_bytes());
+    client.stream.set_nonblocking(false).unwrap();
+    for number in 0..sent / request.len() {
+        assert_eq!(client.response().body.len(), 8192, "answer {number}");
+    }
+}
