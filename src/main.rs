@@ -7,6 +7,7 @@ use scalws::config::{self, Loaded, explain, schema};
 use scalws::{server, telemetry};
 
 fn main() -> ExitCode {
+    telemetry::start::begin();
     let invocation = match cli::parse(std::env::args_os(), std::env::vars_os()) {
         Ok(invocation) => invocation,
         Err(error) => error.exit(),

@@ -2,15 +2,22 @@
 //! would be taken, so that file data is not read for a socket that is full.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::sys;
+
 /// A byte stream.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// Ready when a write would be taken, at least in part.
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Bytes that the client has not acknowledged: what is lost when the process ends now and takes the
+    /// network of its container along.
+    fn unacknowledged_bytes(&self) -> u64;
 
     /// Makes the close that follows a reset: what the client did not take is dropped at once, instead
     /// of megabytes waiting in the kernel for a client that does not read.
@@ -20,6 +27,11 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
 impl Wire for TcpStream {
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         TcpStream::poll_write_ready(self, context)
+    }
+
+    fn unacknowledged_bytes(&self) -> u64 {
+        // A socket that cannot say has nothing more to wait for.
+        sys::socket::unacknowledged_bytes(self.as_fd()).unwrap_or(0)
     }
 
     fn reset_on_close(&self) {

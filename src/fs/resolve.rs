@@ -77,19 +77,21 @@ pub(in crate::fs) fn open_cached(
     Step::Ready(classify(fd, stat, mode, pool))
 }
 
-/// Opens the first of `paths` that leads to something, waiting as long as it takes, and reads it
-/// whole when it is small. Runs in the pool.
+/// Opens the first of `paths` that leads to a file (or, where there is one path only, to a
+/// directory), waiting as long as it takes, and reads it whole when it is small. Says which one it
+/// was. Runs in the pool.
 pub(in crate::fs) fn open_waiting(
     directory: &Directory,
     paths: &[Vec<u8>],
     links: Links,
     pool: Pool,
-) -> Result<Found, Miss> {
+) -> Result<(usize, Found), Miss> {
     let mut miss = Miss::NotFound;
-    for path in paths {
+    for (number, path) in paths.iter().enumerate() {
         match open_one_waiting(directory, path, links, pool) {
+            Ok(Found::Directory) if paths.len() > 1 => miss = Miss::NotRegular,
             Err(next @ (Miss::NotFound | Miss::NotRegular)) => miss = next,
-            other => return other,
+            found => return found.map(|found| (number, found)),
         }
     }
     Err(miss)

@@ -168,14 +168,14 @@ impl View {
         })
     }
 
-    /// Opens the first of `paths` that leads to something, in the pool.
+    /// Opens the first of `paths` that leads to something, in the pool; says which one it was.
     ///
     /// # Errors
     /// The pool is full.
     pub fn open_in_pool(
         &self,
         paths: Vec<Vec<u8>>,
-    ) -> Result<impl Future<Output = Result<Found, Miss>> + use<>, Full> {
+    ) -> Result<impl Future<Output = Result<(usize, Found), Miss>> + use<>, Full> {
         self.follow();
         let directory = Arc::clone(&self.directory.borrow());
         let (links, pool) = (self.root.links, self.root.pool);

@@ -117,13 +117,12 @@ impl StaticFiles {
             Err(full) => Answer::Ready(miss::pool_full(full)),
             Ok(found) => Answer::Wait(Box::pin(async move {
                 match found.await {
-                    Ok(Found::File(file, content)) => {
-                        // An index keeps its directory's name out of the type: the ending is its own.
-                        let name = ask.paths.first().map_or(&[] as &[u8], Vec::as_slice);
-                        describe(file, content, name, ask.none_match.iter().map(Vec::as_slice))
+                    Ok((number, Found::File(file, content))) => {
+                        let none_match = ask.none_match.iter().map(Vec::as_slice);
+                        describe(file, content, &ask.paths[number], none_match)
                     }
-                    Ok(Found::Directory) if ask.wants_index => miss::reply(&Miss::NotFound),
-                    Ok(Found::Directory) => redirect::to(308, &ask.location),
+                    Ok((_, Found::Directory)) if ask.wants_index => miss::reply(&Miss::NotFound),
+                    Ok((_, Found::Directory)) => redirect::to(308, &ask.location),
                     Err(miss) => miss::reply(&miss),
                 }
             })),

@@ -110,7 +110,7 @@ fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) ->
     let _ = writeln!(text, "resolved  {lane}");
     let _ = writeln!(text, "answer    {} {}", reply.status, status::reason(reply.status));
     for line in reply.fields.as_bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let _ = writeln!(text, "          {}", line.trim_ascii_end().escape_ascii());
+        let _ = writeln!(text, "          {}", String::from_utf8_lossy(line.trim_ascii_end()));
     }
     if !status::is_bodiless(reply.status) {
         let _ = writeln!(text, "          Content-Length: {}", reply.body.len());

@@ -170,7 +170,10 @@ fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink
     if config.access == AccessFormat::Off {
         return Ok(None);
     }
-    let (bytes_max, voice) = (limits.log_queue_bytes_max, access::voice(config.access));
+    let bytes_max = limits.log_queue_bytes_max;
+    let target =
+        config.access_file.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
+    let voice = access::voice(config.access, target);
     let sink = match &config.access_file {
         None => Sink::start("access-log", std::io::stdout(), bytes_max, voice),
         Some(path) => {

@@ -32,9 +32,3 @@ pub fn wall_coarse() -> (i64, u32) {
     #[allow(clippy::useless_conversion, reason = "time_t is 32 bits on some architectures")]
     (i64::from(time.tv_sec), u32::try_from(time.tv_nsec / 1_000_000).unwrap_or(0))
 }
-
-/// CLOCK_BOOTTIME in milliseconds: the clock of a process's start time in proc_pid_stat(5).
-#[must_use]
-pub fn boot_ms() -> u64 {
-    milliseconds(read(libc::CLOCK_BOOTTIME))
-}

@@ -8,3 +8,4 @@ pub mod clock;
 pub mod cpu;
 pub mod file;
 pub mod process;
+pub mod socket;

@@ -55,25 +55,25 @@ pub struct AccessLog {
     stamp: RefCell<(i64, u32, String)>,
 }
 
-/// How the log of this format speaks about itself.
+/// How the log of this format, written to `target`, speaks about itself.
 #[must_use]
-pub fn voice(format: AccessFormat) -> Voice {
+pub fn voice(format: AccessFormat, target: String) -> Voice {
     let loss_record = match format {
         AccessFormat::Combined => |lost: u64| format!("# {lost} access-log lines lost\n").into_bytes(),
         _ => |lost: u64| format!("{{\"event\":\"access-log lines lost\",\"lines\":{lost}}}\n").into_bytes(),
     };
-    let on_change = |error: Option<&io::Error>| match error {
-        None => log::event(Level::Info, "access log works again", &json!({})),
+    let on_change = |target: &str, error: Option<&io::Error>| match error {
+        None => log::event(Level::Info, "access log works again", &json!({ "target": target })),
         Some(error) => {
-            let hint = "lines are dropped and counted: free space, or give stdout a reader";
-            log::event(
-                Level::Error,
-                "access log fails",
-                &json!({ "error": error.to_string(), "hint": hint }),
-            );
+            let hint = match error.kind() {
+                io::ErrorKind::BrokenPipe => "nobody reads it: lines are dropped and counted",
+                _ => "make room: lines are dropped and counted until there is some",
+            };
+            let fields = json!({ "target": target, "error": error.to_string(), "hint": hint });
+            log::event(Level::Error, "access log fails", &fields);
         }
     };
-    Voice { loss_record, on_change }
+    Voice { target, loss_record, on_change }
 }
 
 impl AccessLog {

@@ -48,7 +48,7 @@ pub fn start() -> std::io::Result<()> {
         line(Level::Warn, "log lines lost", &lost, false)
     };
     // Where stderr itself fails there is nobody left to tell.
-    let voice = Voice { loss_record: loss, on_change: |_| {} };
+    let voice = Voice { target: "stderr".to_owned(), loss_record: loss, on_change: |_, _| {} };
     let sink = Sink::start("log", std::io::stderr(), QUEUED_BYTES_MAX, voice)?;
     let _ = SINK.set((sink, as_text));
     Ok(())

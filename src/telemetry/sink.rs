@@ -38,12 +38,14 @@ pub struct Sink {
 }
 
 /// How a sink speaks about itself.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Voice {
+    /// What it writes to, for people.
+    pub target: String,
     /// A loss in the sink's own format: lines lost since the last record, with a line end.
     pub loss_record: fn(u64) -> Vec<u8>,
     /// The writer began to fail with this error, or works again: said elsewhere, once a change.
-    pub on_change: fn(Option<&io::Error>),
+    pub on_change: fn(&str, Option<&io::Error>),
 }
 
 impl Sink {
@@ -62,7 +64,7 @@ impl Sink {
         let thread_state = Arc::clone(&state);
         std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || drain(&batches, writer, &thread_state, voice))?;
+            .spawn(move || drain(&batches, writer, &thread_state, &voice))?;
         Ok(Sink { state, queue, queued_bytes_max })
     }
 
@@ -101,7 +103,7 @@ impl Sink {
     }
 }
 
-fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice: Voice) {
+fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice: &Voice) {
     let mut is_failing = false;
     loop {
         // Wakes without a batch only while a failed write has to be told.
@@ -116,7 +118,7 @@ fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice
                 let outcome = writer.write_all(&batch.text).and_then(|()| writer.flush());
                 if outcome.is_err() != is_failing {
                     is_failing = outcome.is_err();
-                    (voice.on_change)(outcome.as_ref().err());
+                    (voice.on_change)(&voice.target, outcome.as_ref().err());
                 }
                 if is_failing {
                     // EPIPE, ENOSPC, EIO: these lines are gone; the server goes on.
@@ -133,7 +135,7 @@ fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice
     }
 }
 
-fn tell_loss(writer: &mut impl Write, state: &State, voice: Voice) {
+fn tell_loss(writer: &mut impl Write, state: &State, voice: &Voice) {
     let lost = state.lost_lines.load(Ordering::Relaxed);
     let told = state.told_lines.load(Ordering::Relaxed);
     if lost != told
@@ -148,13 +150,15 @@ mod tests {
     use super::*;
     use std::io::BufRead;
 
-    const VOICE: Voice =
-        Voice { loss_record: |lost| format!("{lost} lost\n").into_bytes(), on_change: |_| {} };
+    fn voice() -> Voice {
+        let loss_record = |lost: u64| format!("{lost} lost\n").into_bytes();
+        Voice { target: "a pipe".to_owned(), loss_record, on_change: |_, _| {} }
+    }
 
     #[test]
     fn what_finds_no_room_is_counted_and_told_afterwards() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let sink = Sink::start("test", writer, 1 << 20, VOICE).unwrap();
+        let sink = Sink::start("test", writer, 1 << 20, voice()).unwrap();
         // Nobody reads: the pipe takes 64 KiB, the queue 1 MiB, the rest is lost.
         for _ in 0..2000 {
             sink.send([&[b'a'; 1023][..], b"\n"].concat(), 1);
@@ -179,7 +183,7 @@ mod tests {
     fn a_broken_writer_loses_lines_and_nothing_else() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let sink = Sink::start("test", writer, 1 << 20, VOICE).unwrap();
+        let sink = Sink::start("test", writer, 1 << 20, voice()).unwrap();
         sink.send(b"x\n".to_vec(), 1);
         let end = Instant::now() + Duration::from_secs(10);
         while sink.lost_lines() == 0 && Instant::now() < end {

@@ -1,25 +1,40 @@
 //! How quick a start was, measured by the process itself: from exec to ready, and to the first 200.
+//!
+//! The clock starts with the first line of `main`. The kernel knows when a process was forked, not
+//! when it became this program: in a container that is the set-up of its namespaces, not ours. From
+//! execve(2) to `main` the static binary needs no loader (the figure stands in docs/adr/0013).
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use crate::sys::process;
+use crate::sys::clock;
 use crate::telemetry::log::{self, Level};
 
+static BEGIN_US: OnceLock<u64> = OnceLock::new();
 static HAS_SAID_OK: AtomicBool = AtomicBool::new(false);
+
+/// Starts the clock: the first thing that `main` does.
+pub fn begin() {
+    let _ = BEGIN_US.set(clock::monotonic_us());
+}
+
+fn since_exec_ms() -> Option<u64> {
+    BEGIN_US.get().map(|begin| (clock::monotonic_us() - begin) / 1000)
+}
 
 /// Logs the first 200 of the process, once.
 pub fn first_ok() {
     if !HAS_SAID_OK.swap(true, Ordering::Relaxed) {
-        log::event(Level::Info, "first 200", &json!({ "since_exec_ms": process::age_ms() }));
+        log::event(Level::Info, "first 200", &json!({ "since_exec_ms": since_exec_ms() }));
     }
 }
 
 /// Logs that every listener is open and every worker runs.
 pub fn ready() {
-    log::event(Level::Info, "ready", &json!({ "since_exec_ms": process::age_ms() }));
+    log::event(Level::Info, "ready", &json!({ "since_exec_ms": since_exec_ms() }));
 }
 
 /// Logs which config is in force, and what it warns about.

@@ -39,6 +39,7 @@ pub async fn serve(wire: impl Wire, client: IpAddr, context: Rc<Context>) {
         head_deadline_ms: Some(deadline_ms),
         empty_lines: 0,
         has_served: false,
+        has_streamed: false,
         end: End::Open,
     };
     // A cut was logged with the request that it hit; there is nobody left to tell.
@@ -68,6 +69,8 @@ pub(super) struct Connection<W> {
     empty_lines: u8,
     /// At least one request was answered.
     pub(super) has_served: bool,
+    /// The last answer was a large file: its end may be in the kernel for long.
+    pub(super) has_streamed: bool,
     pub(super) end: End,
 }
 
@@ -152,7 +155,7 @@ impl<W: Wire> Connection<W> {
     async fn read(&mut self, phase: Phase) -> bool {
         let limits = &self.context.limits;
         let deadline_ms = match phase {
-            Phase::Body => self.held.as_ref().map_or(0, |held| held.deadline_ms),
+            Phase::Body | Phase::Linger => self.held.as_ref().map_or(0, |held| held.deadline_ms),
             Phase::Idle if self.has_served => self.deadline(limits.idle_ms_max),
             Phase::Idle | Phase::Head => {
                 let fresh = self.deadline(limits.head_ms_max);
@@ -167,7 +170,11 @@ impl<W: Wire> Connection<W> {
                 }
                 true
             }
-            Read::End | Read::Draining => false,
+            Read::Draining => {
+                self.end = End::Close;
+                true
+            }
+            Read::End => false,
             Read::Expired if phase == Phase::Idle => false,
             Read::Expired => {
                 self.refuse(Refusal { status: 408, reason: "request not complete in time" }, None);
@@ -218,6 +225,7 @@ impl<W: Wire> Connection<W> {
             }
             Parsed::Complete(head) => {
                 self.head_deadline_ms = None;
+                self.has_streamed = false;
                 self.empty_lines = 0;
                 self.consumed += head.bytes;
                 self.with_head(&head, &rest[..head.bytes], &rest[head.bytes..])

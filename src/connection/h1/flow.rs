@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
@@ -33,6 +34,8 @@ pub(super) enum Phase {
     Head,
     /// The rest of a body.
     Body,
+    /// Nothing that matters: the connection is half-closed.
+    Linger,
 }
 
 /// What came.
@@ -44,13 +47,15 @@ pub(super) enum Read {
     End,
     /// The deadline passed.
     Expired,
-    /// The worker drains and the connection is idle.
+    /// The worker drains, and nothing that was begun waits for the client.
     Draining,
 }
 
 /// A fresh connection may still send its first request for this long after a drain began: closing
 /// it at once would race with a request on its way.
 const FRESH_MS_AT_DRAIN: u64 = 1000;
+/// How often a drain looks whether a client has acknowledged its last bytes: the kernel tells nobody.
+const DELIVERY_LOOK: Duration = Duration::from_millis(20);
 
 impl<W: Wire> Connection<W> {
     pub(super) fn deadline(&self, from_now_ms: u64) -> u64 {
@@ -82,8 +87,8 @@ impl<W: Wire> Connection<W> {
             if self.watch.is_expired(task) {
                 return Poll::Ready(Read::Expired);
             }
-            if phase == Phase::Idle && self.context.is_draining() {
-                if self.has_served {
+            if matches!(phase, Phase::Idle | Phase::Linger) && self.context.is_draining() {
+                if self.has_served || phase == Phase::Linger {
                     return Poll::Ready(Read::Draining);
                 }
                 let soon = self.deadline(FRESH_MS_AT_DRAIN);
@@ -169,6 +174,10 @@ impl<W: Wire> Connection<W> {
     /// Ends the connection so that its last answer arrives: half-close, then read and drop what the
     /// client still sends, within bounds (RFC 9112 §9.6; cases D06, D10). A plain close with unread
     /// input makes the kernel send a reset that overtakes the answer.
+    ///
+    /// While the process drains it lasts until the client has acknowledged everything, however long
+    /// the drain allows: the network of a container ends with its process, and what the kernel still
+    /// had to send would be lost (case H01).
     pub(super) async fn linger(&mut self) {
         if self.shut_down().await.is_err() {
             return;
@@ -178,18 +187,23 @@ impl<W: Wire> Connection<W> {
         while left > 0 {
             self.input.clear();
             self.consumed = 0;
-            if self.fill(Phase::Body, deadline_ms).await != Read::Bytes {
-                return;
+            let deadline_ms = if self.context.is_draining() { u64::MAX } else { deadline_ms };
+            match self.fill(Phase::Linger, deadline_ms).await {
+                Read::Bytes => left = left.saturating_sub(self.input.len() as u64),
+                Read::Draining if self.wire.unacknowledged_bytes() > 0 => {
+                    tokio::time::sleep(DELIVERY_LOOK).await;
+                }
+                Read::Draining | Read::End | Read::Expired => return,
             }
-            left = left.saturating_sub(self.input.len() as u64);
         }
     }
 
-    /// Ends the connection after an answer that the client knew to be the last. Lingers only where
-    /// something unread is there: a look at it costs no system call when the last read was short.
+    /// Ends the connection after an answer that the client knew to be the last. Lingers where
+    /// something unread is there (a look at it costs no system call when the last read was short),
+    /// and where much of the answer may still be in the kernel.
     pub(super) async fn close(&mut self) {
         let has_unread = self.consumed < self.input.len() || self.poll_unread().await;
-        if has_unread {
+        if has_unread || self.has_streamed || self.context.is_draining() {
             self.linger().await;
         } else {
             let _ = self.shut_down().await;

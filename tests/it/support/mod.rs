@@ -2,6 +2,7 @@
 
 mod client;
 pub mod fuse;
+pub mod memory;
 mod server;
 mod site;
 

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What docker/Dockerfile runs in the builder, twice with the same flags so that the second call
+# finds the first one's dependencies compiled:
+#   build.sh dependencies   compile what Cargo.lock names, beside an empty program
+#   build.sh server         compile the server, leave it in /out/scalws
+set -euo pipefail
+
+host="$(rustc -vV | sed -n 's/^host: //p')"   # arm64 builds the same way as amd64
+
+# The manifest names targets whose sources are not here: an empty file for each.
+empty_program() {
+    mkdir -p src tests/it tests/container
+    : > src/lib.rs
+    for main in src/main.rs tests/it/main.rs tests/container/main.rs; do
+        echo 'fn main() {}' > "$main"
+    done
+}
+
+# Static, and without paths of the builder in panic messages. The explicit --target keeps
+# crt-static away from proc macros, which must stay loadable libraries.
+compile() {
+    cargo fetch --locked --target "$host"
+    local flags="-C target-feature=+crt-static --remap-path-prefix=$PWD=scalws" registry
+    for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do
+        flags+=" --remap-path-prefix=${registry%/}=crates"
+    done
+    RUSTFLAGS="$flags" cargo build --release --locked --target "$host" --bin scalws
+}
+
+case "${1:-}" in
+dependencies)
+    empty_program
+    compile
+    ;;
+server)
+    # COPY keeps the times of the sources, which may be older than the empty program's.
+    find src -name '*.rs' -exec touch {} +
+    compile
+    install -D "target/$host/release/scalws" /out/scalws
+    if readelf --dynamic /out/scalws | grep NEEDED; then
+        echo "build.sh: the binary wants shared libraries, and scratch has none" >&2
+        exit 1
+    fi
+    ;;
+*)
+    echo "usage: build.sh dependencies|server" >&2
+    exit 2
+    ;;
+esac

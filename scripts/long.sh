@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# The long forms of tests, too slow for the gate: run before a release and after a change of the
+# engine or of the drain. Writes its own result, with date and commit, into docs/long-runs.md.
+#   scripts/long.sh              all of them
+#   scripts/long.sh drains       only these
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
+
+RECORD=docs/long-runs.md
+LOGS=.local/long
+RUNS=(properties drains)
+
+# Every property test, with 20,000 cases instead of a few hundred.
+run_properties() { PROPTEST_CASES="${PROPTEST_CASES:-20000}" cargo test --locked --release --lib --test it; }
+
+# A hundred containers stopped under load: no answer may end in its middle.
+run_drains() {
+    ensure_docker
+    ensure_compose
+    ensure_builder_image
+    cargo test --locked --test container -- --ignored --nocapture drain_long
+}
+
+# What the run itself counted, from its log.
+figures() {
+    { grep -E 'whole answers' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
+        tail -n 1 | sed 's/^[a-z_:]*: //; s/|//g'
+}
+
+# The newest run stands first; older ones stay.
+record() {
+    local name="$1" verdict="$2" seconds="$3" commit line
+    commit="$(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ' with changes')"
+    line="| $(date -u +%F) | $commit | $name | $verdict: $(figures "$name" || true) | $seconds s | $(nproc) cores |"
+    mkdir -p "$(dirname "$RECORD")"
+    if [ ! -f "$RECORD" ]; then
+        cat >"$RECORD" <<'HEAD'
+# Long runs
+
+Written by `scripts/long.sh`, which also says what each run is; the newest stands first.
+
+| Date | Commit | Run | Result | Time | Machine |
+|---|---|---|---|---|---|
+HEAD
+    fi
+    sed -i "/^|---/a $line" "$RECORD"
+}
+
+run() {
+    local name="$1" started=$SECONDS verdict=passed
+    say "$name"
+    set +e
+    (set -e; "run_$name") 2>&1 | tee "$LOGS/$name.log"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || verdict=FAILED
+    set -e
+    record "$name" "$verdict" $((SECONDS - started))
+    [ "$verdict" = passed ]
+}
+
+main() {
+    local name failed=0 chosen=("$@")
+    [ "${#chosen[@]}" -gt 0 ] || chosen=("${RUNS[@]}")
+    for name in "${chosen[@]}"; do
+        declare -F "run_$name" >/dev/null || die "no run '$name'; there are: ${RUNS[*]}"
+    done
+    mkdir -p "$LOGS"
+    for name in "${chosen[@]}"; do run "$name" || failed=1; done
+    say "recorded in $RECORD"
+    return "$failed"
+}
+
+main "$@"
