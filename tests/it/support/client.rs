@@ -230,9 +230,11 @@ fn talk<'a>(address: SocketAddr, parts: impl Iterator<Item = &'a [u8]>, then: Th
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.set_write_timeout(Some(DEADLINE)).unwrap();
+    let mut was_reset = false;
     for part in parts {
-        // A server that has closed already may refuse the rest: what it said before is what counts.
-        if stream.write_all(part).is_err() {
+        // The kernel tells of a reset once: here, or when reading.
+        was_reset = stream.write_all(part).is_err();
+        if was_reset {
             break;
         }
     }
@@ -241,6 +243,7 @@ fn talk<'a>(address: SocketAddr, parts: impl Iterator<Item = &'a [u8]>, then: Th
     }
     let mut bytes = Vec::new();
     let end = match stream.read_to_end(&mut bytes) {
+        Ok(_) if was_reset => End::Reset,
         Ok(_) => End::Closed,
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
             End::Reset
