@@ -86,7 +86,7 @@ limits! {
     body_ms_max = "body_timeout" Milliseconds 60 * SECOND, SECOND => HOUR,
         "From the end of a head to the end of its body; then 408 and close.";
     write_ms_max = "write_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
-        "Without the client taking a single byte of a pending answer; then the connection is cut.";
+        "Without the client acknowledging a single byte of a pending answer; then the connection is reset. Noticed after one such time at the earliest and two at the latest; also the TCP user timeout of connections that are closed already.";
     wait_ms_max = "wait_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
         "A request may wait this long for the offload pool (a file system that hangs); then 503.";
     linger_ms_max = "linger_timeout" Milliseconds 10 * SECOND, 0 => HOUR,
@@ -107,6 +107,12 @@ pub const OUTPUT_PENDING_BYTES_MAX: usize = 128 * 1024;
 pub const FILE_INLINE_BYTES_MAX: u64 = 128 * 1024;
 /// One positional read of a streamed file: the size the kernel reads ahead by default, twice.
 pub const FILE_CHUNK_BYTES: usize = 256 * 1024;
+/// Window of a file that the pool reads through where a worker cannot ask whether data is resident
+/// (overlayfs): at most one trip to the pool a MiB.
+pub const WARM_BYTES: usize = 1024 * 1024;
+/// And how long such a window counts as resident afterwards: long enough to send it, too short for the
+/// kernel to reclaim what was just used.
+pub const WARM_MS_MAX: u64 = 1_000;
 /// Bytes that one connection may send before the others of its worker get their turn.
 pub const TURN_BYTES_MAX: usize = 512 * 1024;
 /// Read buffer of a worker: holds any head within `head_size`, with room for pipelined ones.

@@ -48,6 +48,8 @@ impl Offload {
             .max_blocking_threads(threads_max.max(1))
             .thread_name("offload")
             .build()?;
+        // A process that may not have threads is told so now, in words, and not by a panic later.
+        std::thread::Builder::new().spawn(|| ())?.join().map_err(|_| io::Error::other("a thread failed"))?;
         let zero = || AtomicU64::new(0);
         Ok(Box::leak(Box::new(Offload { runtime, jobs: zero(), jobs_max, refused: zero(), taken: zero() })))
     }
@@ -78,8 +80,10 @@ impl Offload {
 
     fn spawn<T: Send + 'static>(&'static self, job: impl FnOnce() -> T + Send + 'static) -> Job<T> {
         self.taken.fetch_add(1, Ordering::Relaxed);
+        // Made before the job is handed over: the count is right also when that fails.
+        let leave = Leave(&self.jobs);
         let counted = move || {
-            let _leave = Leave(&self.jobs);
+            let _leave = leave;
             job()
         };
         #[expect(clippy::disallowed_methods, reason = "this is the pool that the ban points to")]

@@ -2,7 +2,7 @@
 //! second. A request that is answered at once costs a store; a timer per request costs 3–4 %.
 //!
 //! A stamp may move later at no cost: its slot finds out when its turn comes. Moving earlier moves
-//! the entry. A deadline is noticed within a second after it.
+//! the entry. A deadline is noticed within two seconds after it: one for its slot, one for the tick.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

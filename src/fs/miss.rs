@@ -30,7 +30,8 @@ impl From<io::Error> for Miss {
                 | libc::EXDEV
                 | libc::EINVAL
                 | libc::ENXIO
-                | libc::ENODEV,
+                | libc::ENODEV
+                | libc::EILSEQ,
             ) => Miss::NotFound,
             Some(libc::EACCES | libc::EPERM) => Miss::Forbidden,
             Some(libc::EISDIR) => Miss::NotRegular,

@@ -15,7 +15,7 @@ pub use device::Mode;
 pub use file::OpenFile;
 pub use miss::Miss;
 pub use resolve::{Found, Links};
-pub use root::{Root, View};
+pub use root::{Refresher, Root, View};
 
 /// An answer that is there, or one that the worker may not wait for.
 #[derive(Debug)]

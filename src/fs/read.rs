@@ -5,8 +5,27 @@ use std::io;
 use std::sync::Arc;
 
 use crate::fs::{Miss, Mode, OpenFile, Step, device};
+use crate::limits::{FILE_CHUNK_BYTES, WARM_MS_MAX};
 use crate::offload::{Full, Pool};
+use crate::sys::clock;
 use crate::sys::file::{Wait, read_at};
+
+/// A window of a file that the pool has just read through, for file systems where a worker cannot ask.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Warm {
+    end: u64,
+    until_ms: u64,
+}
+
+impl Warm {
+    /// Bytes from `offset` that count as resident.
+    fn bytes_from(self, offset: u64) -> usize {
+        if self.end <= offset || clock::monotonic_coarse_ms() > self.until_ms {
+            return 0;
+        }
+        usize::try_from(self.end - offset).unwrap_or(usize::MAX)
+    }
+}
 
 /// Appends up to `bytes_max` bytes from `offset` to `buffer` without waiting; how many there were.
 /// Zero means that the file is shorter than it was.
@@ -14,13 +33,18 @@ pub fn resident(
     file: &OpenFile,
     offset: u64,
     bytes_max: usize,
+    warm: &Warm,
     buffer: &mut Vec<u8>,
 ) -> Step<io::Result<usize>> {
-    let wait = match file.mode() {
-        Mode::Inline => Wait::Never,
-        Mode::Memory => Wait::May,
-        Mode::OpenInline | Mode::Remote => return Step::Wait,
+    let (wait, bytes_max) = match file.mode() {
+        Mode::Inline => (Wait::Never, bytes_max),
+        Mode::Memory => (Wait::May, bytes_max),
+        Mode::OpenInline => (Wait::May, bytes_max.min(warm.bytes_from(offset))),
+        Mode::Remote => (Wait::May, 0),
     };
+    if bytes_max == 0 {
+        return Step::Wait;
+    }
     match read_at(file.fd(), buffer, bytes_max, offset, wait) {
         Err(error) => match error.raw_os_error() {
             Some(libc::EAGAIN) => Step::Wait,
@@ -37,7 +61,9 @@ pub fn resident(
 /// Appends the whole file of `size` bytes without waiting, or nothing.
 pub fn whole_resident(file: &OpenFile, buffer: &mut Vec<u8>) -> Step<Result<(), Miss>> {
     let (start, size) = (buffer.len(), usize::try_from(file.stat().size).unwrap_or(usize::MAX));
-    let outcome = fill(buffer, start, size, |buffer, done| resident(file, done as u64, size - done, buffer));
+    let outcome = fill(buffer, start, size, |buffer, done| {
+        resident(file, done as u64, size - done, &Warm::default(), buffer)
+    });
     if !matches!(outcome, Step::Ready(Ok(()))) {
         buffer.truncate(start);
     }
@@ -117,6 +143,39 @@ pub fn chunk_in_pool(
             }
         }
         Ok(buffer)
+    })?;
+    Ok(async move { job.await.unwrap_or_else(|_| Err(io::Error::other("a pool job failed"))) })
+}
+
+/// Reads a window of `bytes` from `offset` through in the pool, so that it is resident.
+///
+/// # Errors
+/// The pool is full.
+pub fn warm_in_pool(
+    file: &Shared,
+    offset: u64,
+    bytes: usize,
+) -> Result<impl Future<Output = io::Result<Warm>> + use<>, Full> {
+    let pool: Pool = file.pool();
+    let file = Arc::clone(file);
+    let job = pool.run(move || {
+        let mut buffer = Vec::with_capacity(FILE_CHUNK_BYTES);
+        let mut done = 0;
+        while done < bytes {
+            buffer.clear();
+            match read_at(
+                file.fd(),
+                &mut buffer,
+                FILE_CHUNK_BYTES.min(bytes - done),
+                offset + done as u64,
+                Wait::May,
+            )? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        // A file that ended early counts as warm to the end of the window: the next read finds its end.
+        Ok(Warm { end: offset + bytes as u64, until_ms: clock::monotonic_coarse_ms() + WARM_MS_MAX })
     })?;
     Ok(async move { job.await.unwrap_or_else(|_| Err(io::Error::other("a pool job failed"))) })
 }

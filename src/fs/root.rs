@@ -54,8 +54,6 @@ pub struct Root {
     current: Mutex<Arc<Directory>>,
     /// Counts changes of `current`; workers compare it before each request.
     generation: AtomicU64,
-    /// A lookup is on its way: on a hanging file system they must not pile up.
-    refreshing: AtomicBool,
 }
 
 impl Root {
@@ -73,7 +71,6 @@ impl Root {
             pool,
             current: Mutex::new(Arc::new(directory)),
             generation: AtomicU64::new(0),
-            refreshing: AtomicBool::new(false),
         }))
     }
 
@@ -102,26 +99,46 @@ impl Root {
         self.pool
     }
 
-    /// Looks the path up again in the pool, unless such a lookup is on its way. A path that leads
-    /// nowhere at this moment keeps the directory that was there.
-    pub fn refresh(self: &Arc<Self>) {
-        if self.refreshing.swap(true, Ordering::Relaxed) {
-            return;
+    /// Looks the path up again. A path that leads nowhere at this moment keeps the directory that was
+    /// there. May hang where the file system does: runs in the pool.
+    fn refresh_waiting(&self) {
+        if let Ok(found) = Directory::open(&self.path)
+            && !self.current().is_same(&found)
+        {
+            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
+            self.generation.fetch_add(1, Ordering::Release);
         }
-        let root = Arc::clone(self);
-        self.pool.detach(move || {
-            if let Ok(found) = Directory::open(&root.path)
-                && !root.current().is_same(&found)
-            {
-                *root.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
-                root.generation.fetch_add(1, Ordering::Release);
-            }
-            root.refreshing.store(false, Ordering::Relaxed);
-        });
     }
 
     fn current(&self) -> Arc<Directory> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Looks the paths of all roots up again, local and remote ones apart: a remote file system that hangs
+/// holds one thread of the pool, whatever the number of roots, and no local root goes stale for it.
+#[derive(Debug, Default)]
+pub struct Refresher {
+    local: Arc<AtomicBool>,
+    remote: Arc<AtomicBool>,
+}
+
+impl Refresher {
+    /// Starts a round, where the last one is done.
+    pub fn refresh(&self, roots: &[Arc<Root>]) {
+        for (is_remote, running) in [(false, &self.local), (true, &self.remote)] {
+            let is_mine = |root: &&Arc<Root>| (root.current().mode == Mode::Remote) == is_remote;
+            let mine: Vec<_> = roots.iter().filter(is_mine).cloned().collect();
+            let Some(pool) = mine.first().map(|root| root.pool) else { continue };
+            if running.swap(true, Ordering::Relaxed) {
+                continue;
+            }
+            let running = Arc::clone(running);
+            pool.detach(move || {
+                mine.iter().for_each(|root| root.refresh_waiting());
+                running.store(false, Ordering::Relaxed);
+            });
+        }
     }
 }
 
@@ -189,7 +206,9 @@ impl View {
             self.generation.set(generation);
             let directory = self.root.current();
             self.modes.replace(vec![(directory.stat.device, directory.mode)]);
-            self.directory.replace(directory);
+            // The last reference may end a mount that was taken away lazily: not on a worker.
+            let old = self.directory.replace(directory);
+            self.root.pool.detach(move || drop(old));
         }
     }
 

@@ -6,10 +6,16 @@ use serde_json::json;
 use crate::fs::Miss;
 use crate::message::Reply;
 use crate::offload::Full;
-use crate::telemetry::log::{self, Level};
+use crate::telemetry::log::{Level, Throttle};
 
 /// Seconds after which a client may ask again for what is busy (RFC 9110 §10.2.3).
 const RETRY_AFTER_S: &str = "1";
+
+// A file system that fails, fails every request: one line a second for each cause.
+static BUSY: Throttle = Throttle::new();
+static FAILED: Throttle = Throttle::new();
+static FULL: Throttle = Throttle::new();
+static SLOW: Throttle = Throttle::new();
 
 /// The answer to a miss.
 #[must_use]
@@ -18,11 +24,11 @@ pub fn reply(miss: &Miss) -> Reply {
         Miss::NotFound | Miss::NotRegular => Reply::plain(404),
         Miss::Forbidden => Reply::plain(403),
         Miss::Busy(error) => {
-            log::event(Level::Warn, "file busy", &json!({ "error": error.to_string() }));
+            BUSY.event(Level::Warn, "file busy", json!({ "error": error.to_string() }));
             busy()
         }
         Miss::Io(error) => {
-            log::event(Level::Error, "file failed", &json!({ "error": error.to_string() }));
+            FAILED.event(Level::Error, "file failed", json!({ "error": error.to_string() }));
             Reply::plain(500)
         }
     }
@@ -31,10 +37,10 @@ pub fn reply(miss: &Miss) -> Reply {
 /// The answer when the offload pool takes no more.
 #[must_use]
 pub fn pool_full(_: Full) -> Reply {
-    log::event(
+    FULL.event(
         Level::Warn,
         "offload pool full",
-        &json!({ "hint": "a slow file system, or raise offload_queue" }),
+        json!({ "hint": "a slow file system, or raise offload_queue" }),
     );
     busy()
 }
@@ -42,7 +48,7 @@ pub fn pool_full(_: Full) -> Reply {
 /// The answer when the offload pool took too long.
 #[must_use]
 pub fn too_slow() -> Reply {
-    log::event(Level::Warn, "file system too slow", &json!({ "limit": "wait_timeout" }));
+    SLOW.event(Level::Warn, "file system too slow", json!({ "limit": "wait_timeout" }));
     busy()
 }
 

@@ -33,16 +33,23 @@ impl Redirect {
     pub fn answer(&self, rest: &[u8], query: Option<&[u8]>) -> Reply {
         let mut location = self.before.clone().into_bytes();
         if let Some(after) = &self.after {
-            // One slash between them, whatever the two bring along.
-            let rest = if location.ends_with(b"/") { rest.strip_prefix(b"/").unwrap_or(rest) } else { rest };
-            location.extend_from_slice(rest);
-            location.extend_from_slice(after.as_bytes());
+            // One slash between the parts, whatever they bring along and also when the rest is empty:
+            // two at the start would be an authority (RFC 3986 §4.2).
+            for part in [rest, after.as_bytes()] {
+                let part =
+                    if location.ends_with(b"/") { part.strip_prefix(b"/").unwrap_or(part) } else { part };
+                location.extend_from_slice(part);
+            }
         }
         if let Some(query) = query
             && !location.contains(&b'?')
         {
+            // Before the fragment, if there is one (RFC 3986 §3).
+            let fragment = location.iter().position(|byte| *byte == b'#').unwrap_or(location.len());
+            let fragment = location.split_off(fragment);
             location.push(b'?');
             location.extend_from_slice(query);
+            location.extend_from_slice(&fragment);
         }
         to(self.status, &location)
     }
@@ -75,5 +82,8 @@ mod tests {
         check("/{rest}", "/evil.example", None, "/evil.example");
         check("https://h/{rest}/x?y", "a", Some("z"), "https://h/a/x?y");
         check("/fixed", "a", Some("q"), "/fixed?q");
+        check("/{rest}/x.example", "", None, "/x.example");
+        check("/{rest}/x.example", "a", None, "/a/x.example");
+        check("/new#frag", "", Some("q=1"), "/new?q=1#frag");
     }
 }

@@ -105,7 +105,9 @@ impl StaticFiles {
             Step::Ready(Ok(Found::File(file, _))) => {
                 Answer::Ready(describe(file, None, relative, request.values("if-none-match")))
             }
-            Step::Ready(Ok(Found::Directory)) => Answer::Ready(redirect::to(308, &with_slash(path, query))),
+            Step::Ready(Ok(Found::Directory)) => {
+                Answer::Ready(to_directory(relative, &with_slash(path, query)))
+            }
             Step::Ready(Err(miss)) => Answer::Ready(miss::reply(&miss)),
             Step::Wait => self.wait(ask(request, vec![relative.to_vec()], false, with_slash(path, query))),
         }
@@ -122,7 +124,7 @@ impl StaticFiles {
                         describe(file, content, &ask.paths[number], none_match)
                     }
                     Ok((_, Found::Directory)) if ask.wants_index => miss::reply(&Miss::NotFound),
-                    Ok((_, Found::Directory)) => redirect::to(308, &ask.location),
+                    Ok((_, Found::Directory)) => to_directory(&ask.paths[0], &ask.location),
                     Err(miss) => miss::reply(&miss),
                 }
             })),
@@ -133,6 +135,15 @@ impl StaticFiles {
 fn ask(request: &Request<'_>, paths: Vec<Vec<u8>>, wants_index: bool, location: Vec<u8>) -> Ask {
     let none_match = request.values("if-none-match").map(<[u8]>::to_vec).collect();
     Ask { paths, wants_index, none_match, location }
+}
+
+/// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be
+/// another path (`%5C` is none of a name's bytes), and as it is browsers take it for a slash.
+fn to_directory(relative: &[u8], location: &[u8]) -> Reply {
+    if relative.contains(&b'\\') {
+        return miss::reply(&Miss::NotFound);
+    }
+    redirect::to(308, location)
 }
 
 /// The path with its slash and the query as it was: path-absolute with one leading slash, so that it

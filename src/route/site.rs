@@ -121,7 +121,7 @@ mod tests {
         check("/o%6cd/a", 3, "a", "a");
         check("/old", 3, "", "");
         check("/old/", 3, "", "");
-        check("/a/b%2fc/d", 0, "a/b\0c/d", "a/b%2fc/d");
+        check("/a/b%2fc/d", 0, "a/b\x00Fc/d", "a/b%2fc/d");
         check("/%6f/p/x/", 3, "x/", "x/");
     }
 }

@@ -15,8 +15,8 @@ const HOST_BYTES_MAX: usize = 254;
 #[derive(Debug)]
 pub struct Table<T> {
     exact_hosts: HashMap<Vec<u8>, Paths<T>>,
-    /// Suffixes such as `.example.com`, longest first.
-    wildcard_hosts: Vec<(Vec<u8>, Paths<T>)>,
+    /// By suffix, such as `.example.com`.
+    wildcard_hosts: HashMap<Vec<u8>, Paths<T>>,
     every_host: Paths<T>,
 }
 
@@ -62,8 +62,11 @@ impl<T> Default for Methods<T> {
 impl<T: Clone> Table<T> {
     /// A table of `routes` and their values. That no two match the same was checked with the config.
     pub fn new<'r>(routes: impl Iterator<Item = (&'r Route, T)>) -> Table<T> {
-        let mut table =
-            Table { exact_hosts: HashMap::new(), wildcard_hosts: Vec::new(), every_host: Paths::default() };
+        let mut table = Table {
+            exact_hosts: HashMap::new(),
+            wildcard_hosts: HashMap::new(),
+            every_host: Paths::default(),
+        };
         for (route, value) in routes {
             if route.hosts.is_empty() {
                 table.every_host.insert(route, &value);
@@ -72,21 +75,14 @@ impl<T: Clone> Table<T> {
                 table.paths_of(host).insert(route, &value);
             }
         }
-        table.wildcard_hosts.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         table
     }
 
     fn paths_of(&mut self, host: &str) -> &mut Paths<T> {
-        let Some(suffix) = host.strip_prefix('*') else {
-            return self.exact_hosts.entry(host.as_bytes().to_vec()).or_default();
-        };
-        let suffix = suffix.as_bytes();
-        let known = self.wildcard_hosts.iter().position(|(known, _)| known == suffix);
-        let at = known.unwrap_or_else(|| {
-            self.wildcard_hosts.push((suffix.to_vec(), Paths::default()));
-            self.wildcard_hosts.len() - 1
-        });
-        &mut self.wildcard_hosts[at].1
+        match host.strip_prefix('*') {
+            Some(suffix) => self.wildcard_hosts.entry(suffix.as_bytes().to_vec()).or_default(),
+            None => self.exact_hosts.entry(host.as_bytes().to_vec()).or_default(),
+        }
     }
 }
 
@@ -99,12 +95,11 @@ impl<T> Table<T> {
             let mut buffer = [0; HOST_BYTES_MAX];
             if let Some(host) = normal_host(authority, &mut buffer) {
                 let exact = self.exact_hosts.get(host);
-                // Gateway API: a wildcard stands for one or more labels, never for none.
-                let wildcards = self
-                    .wildcard_hosts
-                    .iter()
-                    .filter(|(suffix, _)| host.len() > suffix.len() && host.ends_with(suffix));
-                for paths in exact.into_iter().chain(wildcards.map(|(_, paths)| paths)) {
+                // Gateway API: a wildcard stands for one or more labels, never for none; the longest
+                // suffix is the most specific.
+                let suffixes = memchr::memchr_iter(b'.', host).filter(|dot| *dot > 0).map(|dot| &host[dot..]);
+                let wildcards = suffixes.filter_map(|suffix| self.wildcard_hosts.get(suffix));
+                for paths in exact.into_iter().chain(wildcards) {
                     if let Some((value, covered)) = paths.find(path, method, &mut others) {
                         return Match::Found(value, covered);
                     }

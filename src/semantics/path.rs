@@ -99,8 +99,9 @@ impl<'a> SafePath<'a> {
         Self::normalise(path)
     }
 
-    /// Without the leading slash; a trailing slash stays (`docs/`), the root is empty. A NUL stands
-    /// for an encoded slash or backslash: no file name contains one, so such a path is a miss.
+    /// Without the leading slash; a trailing slash stays (`docs/`), the root is empty. A NUL with a
+    /// letter stands for an encoded slash or backslash: no file name contains one, so such a path is
+    /// a miss.
     #[must_use]
     pub fn decoded(&self) -> &[u8] {
         &self.decoded
@@ -188,6 +189,10 @@ fn is_pchar_or_slash(byte: u8) -> bool {
     TABLE[usize::from(byte)]
 }
 
+/// What stands for `%2F` and `%5C` in a decoded path: different from each other and from every name.
+const ENCODED_SLASH: &[u8] = b"\x00F";
+const ENCODED_BACKSLASH: &[u8] = b"\x00C";
+
 /// Decodes one segment and writes its escaped form beside it.
 fn decode_segment(segment: &[u8], decoded: &mut Vec<u8>, escaped: &mut Vec<u8>) -> Result<(), BadTarget> {
     let mut at = 0;
@@ -203,7 +208,8 @@ fn decode_segment(segment: &[u8], decoded: &mut Vec<u8>, escaped: &mut Vec<u8>) 
             segment.get(at + 1..at + 3).and_then(hex_byte).ok_or(BadTarget("broken percent-escape"))?;
         match value {
             0 => return Err(BadTarget("encoded NUL in the path")),
-            b'/' | b'\\' => decoded.push(0),
+            b'/' => decoded.extend_from_slice(ENCODED_SLASH),
+            b'\\' => decoded.extend_from_slice(ENCODED_BACKSLASH),
             value => decoded.push(value),
         }
         escaped.extend_from_slice(&segment[at..at + 3]);
@@ -262,8 +268,8 @@ mod tests {
         check("/a/b/..", Ok(("a/", "/a/")));
         check("/a/%2e%2E/x", Ok(("x", "/x")));
         check("/%252e%252e/x", Ok(("%2e%2e/x", "/%252e%252e/x")));
-        check("/sub%2ff", Ok(("sub\0f", "/sub%2ff")));
-        check("/sub%5Cf", Ok(("sub\0f", "/sub%5Cf")));
+        check("/sub%2ff", Ok(("sub\x00Ff", "/sub%2ff")));
+        check("/sub%5Cf", Ok(("sub\x00Cf", "/sub%5Cf")));
         check("/\\evil.example", Ok(("\\evil.example", "/%5Cevil.example")));
         check("/a%20b", Ok(("a b", "/a%20b")));
         check("/a\"b|c", Ok(("a\"b|c", "/a%22b%7Cc")));

@@ -35,18 +35,22 @@ pub(super) async fn accept(listener: TcpListener, context: Rc<Context>, shared: 
             biased;
             () = drained(&mut phase) => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => door.enter(stream, peer.ip()),
+                Ok((stream, peer)) => {
+                    failures.last = None;
+                    door.enter(stream, peer.ip());
+                }
                 Err(error) => failures.pause(&error).await,
             },
         }
     }
-    // What the kernel has queued would be reset with the listener: take it in first.
-    std::future::poll_fn(|task| {
+    // What the kernel has queued would be reset with the listener: take it in first. Unconstrained,
+    // because the runtime's budget of a task looks like an empty queue after 128 of them.
+    tokio::task::unconstrained(std::future::poll_fn(|task| {
         while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(task) {
             door.enter(stream, peer.ip());
         }
         Poll::Ready(())
-    })
+    }))
     .await;
     drop(listener);
     door.shared.listeners_open.fetch_sub(1, Ordering::Release);
@@ -95,7 +99,7 @@ async fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Says once that accepting fails, and once that it works again is not worth a line.
+/// Says once that accepting fails, until it works again.
 #[derive(Default)]
 struct Failures {
     last: Option<i32>,

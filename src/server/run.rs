@@ -2,8 +2,9 @@
 //! leave politely (RFC 9112 §9.6; case H01).
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,11 +13,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::shared::{Phase, Shared};
 use super::{admin, listen, worker};
 use crate::config::checked::{self, AccessFormat, Config};
-use crate::fs::Root;
+use crate::fs::{Refresher, Root};
 use crate::handlers::static_files;
 use crate::limits::{DESCRIPTORS_RESERVED, Limits, TICK_MS};
 use crate::offload::{Offload, Pool};
@@ -40,11 +42,25 @@ pub fn run(config: Config) -> Result<u8, String> {
     let runtime =
         Builder::new_current_thread().enable_io().enable_time().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        // Before anything else: a signal during the start must not kill PID 1 halfway.
-        let signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
-        let running = start_all(config.clone())?;
+        // Before anything else: a signal during the start must end PID 1, which has no default action.
+        let mut signals = Signals::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
+        let server = config.server.clone();
+        // On a thread of its own, because a root or a log file may hang when it is opened.
+        let (started, start) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("start".to_owned())
+            .spawn(move || started.send(start_all(config)))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let running = tokio::select! {
+            running = start => running.map_err(|_| "the start failed; its cause was reported".to_owned())??,
+            signal = signals.ending() => {
+                log::event(Level::Info, "stopped", &json!({ "signal": signal.as_raw_value(), "during": "start" }));
+                log::flush();
+                return Ok(0);
+            }
+        };
         start::ready();
-        Ok(live(&config.server, signals, &running).await)
+        Ok(live(&server, signals, &running).await)
     })
 }
 
@@ -66,13 +82,14 @@ fn start_all(config: Config) -> Result<Running, String> {
         threads => threads,
     };
     let pool = Offload::start(threads, limits.offload_queue_max).map_err(|error| error.to_string())?;
+    let user_timeout = Duration::from_millis(limits.write_ms_max);
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for address in &server.listen {
-        for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers)?) {
+        for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers, user_timeout)?) {
             own.push(listener);
         }
     }
-    let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
+    let admin_listener = server.admin.map(|address| listen::bind(address, 1, user_timeout)).transpose()?;
     let roots = open_roots(&routes, pool)?;
     let access_sink = open_access_log(&log_config, &limits)?;
     let shared = Arc::new(Shared::new(workers, limits.connections_max));
@@ -121,7 +138,7 @@ fn worker_count(server: &checked::Server) -> (usize, String) {
 /// The connection limit, lowered to what descriptors there are.
 fn affordable_connections(limits: &Limits) -> u64 {
     let Ok(descriptors) = process::raise_descriptor_limit() else { return limits.connections_max };
-    let affordable = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(1);
+    let affordable = descriptors.saturating_sub(DESCRIPTORS_RESERVED.min(descriptors / 2)).max(1);
     if affordable < limits.connections_max {
         let fields = json!({ "wanted": limits.connections_max, "connections": affordable, "descriptors": descriptors,
             "hint": "raise the descriptor limit (ulimit -n)" });
@@ -175,7 +192,11 @@ fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink
         config.access_file.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
     let voice = access::voice(config.access, target);
     let sink = match &config.access_file {
-        None => Sink::start("access-log", std::io::stdout(), bytes_max, voice),
+        None => {
+            // The descriptor itself: a buffer in between would tear lines where a write fails.
+            let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+            stdout.and_then(|stdout| Sink::start("access-log", File::from(stdout), bytes_max, voice))
+        }
         Some(path) => {
             let file = OpenOptions::new().append(true).create(true).open(path);
             let file = file.map_err(|error| {
@@ -222,16 +243,32 @@ impl Signals {
     }
 }
 
-/// Refreshes roots until a signal comes, then drains. A second signal ends at once.
+/// Refreshes roots until the end.
 async fn live(config: &checked::Server, mut signals: Signals, running: &Running) -> u8 {
     let Running { shared, roots, access_sink } = running;
-    let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
-    let first = loop {
-        tokio::select! {
-            first = signals.ending() => break first,
-            _ = tick.tick() => roots.iter().for_each(Root::refresh),
+    let refresher = Refresher::default();
+    // To the end: a deployment during a drain is as likely as before it.
+    let refresh = async {
+        let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
+        loop {
+            tick.tick().await;
+            refresher.refresh(roots);
         }
     };
+    tokio::select! {
+        code = leave(config, &mut signals, shared, access_sink.as_ref()) => code,
+        () = refresh => 0,
+    }
+}
+
+/// Waits for a signal, drains, and hands over the last log lines. A second signal ends at once.
+async fn leave(
+    config: &checked::Server,
+    signals: &mut Signals,
+    shared: &Arc<Shared>,
+    access_sink: Option<&Sink>,
+) -> u8 {
+    let first = signals.ending().await;
     let fields = json!({ "signal": first.as_raw_value(), "delay_ms": as_ms(config.drain_delay),
         "timeout_ms": as_ms(config.drain_timeout), "connections": shared.connections.load(Ordering::Relaxed) });
     log::event(Level::Info, "draining", &fields);

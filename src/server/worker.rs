@@ -1,10 +1,12 @@
 //! One worker: an OS thread with a runtime of its own, its own listeners, and everything it touches on
 //! the way of a request in plain cells (docs/adr/0002-one-thread-per-core.md).
 
+use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
@@ -33,32 +35,39 @@ pub(super) struct Plan {
     pub(super) shared: Arc<Shared>,
 }
 
-/// Starts a worker's thread.
+/// Starts a worker's thread; returns when its listeners are registered.
 ///
 /// # Errors
-/// The thread or its runtime cannot be started.
-pub(super) fn start(plan: Plan) -> std::io::Result<()> {
+/// The thread or its runtime cannot be started, or a listener cannot be watched.
+pub(super) fn start(plan: Plan) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let name = format!("worker-{}", plan.number);
+    let (report, registered) = mpsc::channel();
     std::thread::Builder::new().name(name).spawn(move || {
-        LocalSet::new().block_on(&runtime, work(plan));
+        LocalSet::new().block_on(&runtime, work(plan, report));
         // Connections that were cut are still tasks: dropping them would wait for nothing, but a
         // blocked close is not worth a delay of the exit.
         runtime.shutdown_background();
     })?;
-    Ok(())
+    registered.recv().map_err(|_| io::Error::other("its thread ended"))?
 }
 
-async fn work(plan: Plan) {
+async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
+    // Non-blocking since they were made; the reactor is this thread's own.
+    let listeners: io::Result<Vec<_>> =
+        plan.listeners.into_iter().map(tokio::net::TcpListener::from_std).collect();
+    let (listeners, outcome) = match listeners {
+        Ok(listeners) => (listeners, Ok(())),
+        Err(error) => (Vec::new(), Err(error)),
+    };
+    // Whoever started this thread waits for the report.
+    let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
     let site = Box::new(Site::new(&plan.routes, &plan.roots));
     let access = AccessLog::new(plan.access, plan.access_sink);
     let context = Rc::new(Context::new(plan.limits, access, counters, site));
     let shared = plan.shared;
-    for listener in plan.listeners {
-        // Non-blocking since it was made; the reactor is this thread's own.
-        let listener =
-            tokio::net::TcpListener::from_std(listener).expect("a listener can be registered with epoll");
+    for listener in listeners {
         tokio::task::spawn_local(accept(listener, Rc::clone(&context), Arc::clone(&shared)));
     }
     let mut phase = shared.phase.subscribe();

@@ -4,6 +4,7 @@
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 
@@ -32,6 +33,8 @@ impl Level {
     }
 }
 
+/// Time between two lines of one throttled event.
+const THROTTLE_MS: u64 = 1000;
 /// Events that wait for a reader of stderr; more are dropped and counted.
 const QUEUED_BYTES_MAX: u64 = 1 << 20;
 
@@ -58,6 +61,33 @@ pub fn start() -> std::io::Result<()> {
 pub fn event(level: Level, name: &'static str, fields: &Value) {
     if let Some((sink, as_text)) = SINK.get() {
         sink.send(line(level, name, fields, *as_text), 1);
+    }
+}
+
+/// Keeps an event that may come with every request to one line a second, with the number of times.
+#[derive(Debug, Default)]
+pub struct Throttle {
+    last_ms: AtomicU64,
+    times: AtomicU64,
+}
+
+impl Throttle {
+    /// For a `static`.
+    #[must_use]
+    pub const fn new() -> Throttle {
+        Throttle { last_ms: AtomicU64::new(0), times: AtomicU64::new(0) }
+    }
+
+    /// Writes the event, or counts it for the line that a later one will write.
+    pub fn event(&self, level: Level, name: &'static str, mut fields: Value) {
+        let times = self.times.fetch_add(1, Ordering::Relaxed) + 1;
+        let (now, last) = (clock::monotonic_coarse_ms(), self.last_ms.load(Ordering::Relaxed));
+        let is_due = now.saturating_sub(last) >= THROTTLE_MS || last == 0;
+        if is_due && self.last_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.times.fetch_sub(times, Ordering::Relaxed);
+            fields["times"] = times.into();
+            event(level, name, &fields);
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl Sink {
 }
 
 fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice: &Voice) {
-    let mut is_failing = false;
+    let (mut is_failing, mut is_torn) = (false, false);
     loop {
         // Wakes without a batch only while a failed write has to be told.
         let has_loss = state.lost_lines.load(Ordering::Relaxed) != state.told_lines.load(Ordering::Relaxed);
@@ -115,34 +115,66 @@ fn drain(batches: &Receiver<Batch>, mut writer: impl Write, state: &State, voice
         };
         match batch {
             Ok(batch) => {
-                let outcome = writer.write_all(&batch.text).and_then(|()| writer.flush());
-                if outcome.is_err() != is_failing {
-                    is_failing = outcome.is_err();
-                    (voice.on_change)(&voice.target, outcome.as_ref().err());
+                let written = write_lines(&mut writer, &batch.text, &mut is_torn);
+                if written.is_err() != is_failing {
+                    is_failing = written.is_err();
+                    (voice.on_change)(&voice.target, written.as_ref().err().map(|failure| &failure.error));
                 }
-                if is_failing {
+                if let Err(failure) = written {
                     // EPIPE, ENOSPC, EIO: these lines are gone; the server goes on.
-                    state.lost_lines.fetch_add(batch.lines, Ordering::Relaxed);
+                    state.lost_lines.fetch_add(batch.lines - failure.whole_lines, Ordering::Relaxed);
                     std::thread::sleep(ERROR_PAUSE);
                 }
                 state.queued_bytes.fetch_sub(batch.text.len() as u64, Ordering::Relaxed);
-                tell_loss(&mut writer, state, voice);
+                tell_loss(&mut writer, state, voice, &mut is_torn);
                 state.pending.fetch_sub(1, Ordering::Release);
             }
-            Err(RecvTimeoutError::Timeout) => tell_loss(&mut writer, state, voice),
+            Err(RecvTimeoutError::Timeout) => tell_loss(&mut writer, state, voice, &mut is_torn),
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-fn tell_loss(writer: &mut impl Write, state: &State, voice: &Voice) {
+fn tell_loss(writer: &mut impl Write, state: &State, voice: &Voice, is_torn: &mut bool) {
     let lost = state.lost_lines.load(Ordering::Relaxed);
     let told = state.told_lines.load(Ordering::Relaxed);
-    if lost != told
-        && writer.write_all(&(voice.loss_record)(lost - told)).and_then(|()| writer.flush()).is_ok()
-    {
+    if lost != told && write_lines(writer, &(voice.loss_record)(lost - told), is_torn).is_ok() {
         state.told_lines.store(lost, Ordering::Relaxed);
     }
+}
+
+/// A write that stopped: what did get through before.
+struct Failure {
+    error: io::Error,
+    whole_lines: u64,
+}
+
+/// Writes whole lines. Where a write stops within one, the next begins by ending it, so that a torn
+/// line spoils no other.
+fn write_lines(writer: &mut impl Write, text: &[u8], is_torn: &mut bool) -> Result<(), Failure> {
+    let mut done = 0;
+    let failed = |error, done: usize| {
+        let whole_lines = memchr::memchr_iter(b'\n', &text[..done]).count() as u64;
+        Err(Failure { error, whole_lines })
+    };
+    if *is_torn {
+        if let Err(error) = writer.write_all(b"\n") {
+            return failed(error, 0);
+        }
+        *is_torn = false;
+    }
+    while done < text.len() {
+        match writer.write(&text[done..]) {
+            Ok(0) => return failed(io::ErrorKind::WriteZero.into(), done),
+            Ok(count) => {
+                done += count;
+                *is_torn = text[done - 1] != b'\n';
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return failed(error, done),
+        }
+    }
+    writer.flush().or_else(|error| failed(error, done))
 }
 
 #[cfg(test)]
@@ -177,6 +209,36 @@ mod tests {
         }
         assert_eq!((told, kept), (lost, 2000 - lost));
         sink.flush();
+    }
+
+    /// Takes so many bytes, then is full until it is given more room.
+    struct Disk<'a> {
+        text: &'a mut Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Disk<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room);
+            self.room -= count;
+            self.text.extend_from_slice(&bytes[..count]);
+            if count == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(count) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_torn_line_spoils_no_other() {
+        let (mut text, mut is_torn) = (Vec::new(), false);
+        let mut disk = Disk { text: &mut text, room: 6 };
+        let failure = write_lines(&mut disk, b"one\ntwo\n", &mut is_torn).unwrap_err();
+        assert_eq!((failure.whole_lines, is_torn), (1, true));
+        disk.room = 100;
+        assert!(write_lines(&mut disk, b"three\n", &mut is_torn).is_ok());
+        assert_eq!(text, b"one\ntw\nthree\n");
     }
 
     #[test]

@@ -114,7 +114,6 @@ fn a_directory_redirect_stays_on_the_site() {
         ("//evil.example", "/evil.example/"),
         ("///evil.example", "/evil.example/"),
         ("/x/..//evil.example", "/evil.example/"),
-        ("/\\evil.example", "/%5Cevil.example/"),
         ("/a%20b", "/a%20b/"),
         ("/app/docs?q", "/app/docs/?q"),
         ("/app//evil.example", "/app/evil.example/"),
@@ -126,7 +125,8 @@ fn a_directory_redirect_stays_on_the_site() {
         assert_eq!((answer.status, answer.field("location")), (308, Some(location)), "{path}");
         assert!(!answer.head.contains("forged"), "{path}");
     }
-    for path in ["//evil.example/..%2fdocs", "/%5cevil.example"] {
+    // A raw backslash is a byte of a name, but no redirect can carry it: escaped it is another path.
+    for path in ["//evil.example/..%2fdocs", "/%5cevil.example", "/\\evil.example"] {
         let answer = server.get(path);
         assert_eq!((answer.status, answer.field("location")), (404, None), "{path}");
     }

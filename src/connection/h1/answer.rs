@@ -101,6 +101,8 @@ impl<W: Wire> Connection<W> {
         self.flush().await?;
         self.compact_input();
         let reply = self.within_wait(&mut reply).await.unwrap_or_else(miss::too_slow);
+        // A drain may have begun meanwhile.
+        let meta = Meta { keep_alive: meta.keep_alive && !self.context.is_draining(), ..meta };
         let next =
             self.with_held_head(&bytes, |connection, head, bytes| connection.send(reply, &meta, head, bytes));
         match next {

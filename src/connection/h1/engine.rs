@@ -19,6 +19,8 @@ use crate::message::Reply;
 use crate::semantics::head::{Framing, Refusal};
 use crate::sys::clock::monotonic_coarse_ms;
 
+/// Requests that a connection may have answered in a row: a few hundred microseconds of a worker.
+const REQUESTS_A_TURN: u32 = 32;
 /// Empty lines that are passed over before a request.
 const EMPTY_LINES_MAX: u8 = 4;
 
@@ -38,6 +40,8 @@ pub async fn serve(wire: impl Wire, client: IpAddr, context: Rc<Context>) {
         held: None,
         head_deadline_ms: Some(deadline_ms),
         empty_lines: 0,
+        line_start: 0,
+        turn: 0,
         has_served: false,
         has_streamed: false,
         end: End::Open,
@@ -65,6 +69,11 @@ pub(super) struct Connection<W> {
     /// When the head that is being read has to be complete; before the first request it counts from
     /// the accept.
     head_deadline_ms: Option<u64>,
+    /// Where the first incomplete line of the head that is being read begins: what stands before it
+    /// was looked at.
+    line_start: usize,
+    /// Requests answered since the connection last waited.
+    pub(super) turn: u32,
     /// Empty lines since the last request.
     empty_lines: u8,
     /// At least one request was answered.
@@ -137,7 +146,14 @@ impl<W: Wire> Connection<W> {
                 }
             };
             match next {
-                Next::Go => {}
+                Next::Go => {
+                    self.turn += 1;
+                    if self.turn >= REQUESTS_A_TURN {
+                        // The others of this worker, before a client that pipelines without end.
+                        self.turn = 0;
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Next::Flush => self.flush().await?,
                 Next::Read(phase) => {
                     self.flush().await?;
@@ -217,7 +233,7 @@ impl<W: Wire> Connection<W> {
             return Next::Read(Phase::Head);
         }
         let mut storage = storage();
-        match parse(rest, &self.context.limits, &mut storage) {
+        match parse(rest, &mut self.line_start, &self.context.limits, &mut storage) {
             Parsed::Partial => Next::Read(Phase::Head),
             Parsed::Refused(refusal) => {
                 self.refuse(refusal, None);
@@ -227,6 +243,7 @@ impl<W: Wire> Connection<W> {
                 self.head_deadline_ms = None;
                 self.has_streamed = false;
                 self.empty_lines = 0;
+                self.line_start = 0;
                 self.consumed += head.bytes;
                 self.with_head(&head, &rest[..head.bytes], &rest[head.bytes..])
             }
@@ -290,7 +307,7 @@ impl<W: Wire> Connection<W> {
         work: impl FnOnce(&mut Self, &Head<'_>, &[u8]) -> T,
     ) -> T {
         let mut storage = storage();
-        match parse(bytes, &self.context.limits, &mut storage) {
+        match parse(bytes, &mut 0, &self.context.limits, &mut storage) {
             Parsed::Complete(head) => work(self, &head, bytes),
             Parsed::Partial | Parsed::Refused(_) => {
                 unreachable!("the same bytes were a complete head before")

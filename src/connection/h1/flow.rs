@@ -51,8 +51,19 @@ pub(super) enum Read {
     Draining,
 }
 
-/// A fresh connection may still send its first request for this long after a drain began: closing
-/// it at once would race with a request on its way.
+/// How far a wait for a reader has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// The socket took something just now.
+    Fresh,
+    /// A deadline is set.
+    Armed,
+    /// It passed once, with so many bytes unacknowledged.
+    Left(u64),
+}
+
+/// A fresh connection may still send its first request, and a begun head its end, for this long after a
+/// drain began: closing at once would race with a request on its way.
 const FRESH_MS_AT_DRAIN: u64 = 1000;
 /// How often a drain looks whether a client has acknowledged its last bytes: the kernel tells nobody.
 const DELIVERY_LOOK: Duration = Duration::from_millis(20);
@@ -65,6 +76,10 @@ impl<W: Wire> Connection<W> {
     /// Waits for bytes until `deadline_ms` and appends them to the input.
     pub(super) async fn fill(&mut self, phase: Phase, deadline_ms: u64) -> Read {
         self.compact_input();
+        // A deadline that passed is not armed again: bytes that keep coming must not carry it along.
+        if phase != Phase::Idle && monotonic_coarse_ms() >= deadline_ms {
+            return Read::Expired;
+        }
         self.watch.arm(deadline_ms);
         poll_fn(|task| {
             let mut buffer = self.context.buffers.take_input();
@@ -84,11 +99,12 @@ impl<W: Wire> Connection<W> {
                 }
                 Poll::Pending => self.context.buffers.give_input(buffer),
             }
+            self.turn = 0;
             if self.watch.is_expired(task) {
                 return Poll::Ready(Read::Expired);
             }
-            if matches!(phase, Phase::Idle | Phase::Linger) && self.context.is_draining() {
-                if self.has_served || phase == Phase::Linger {
+            if phase != Phase::Body && self.context.is_draining() {
+                if phase == Phase::Linger || (phase == Phase::Idle && self.has_served) {
                     return Poll::Ready(Read::Draining);
                 }
                 let soon = self.deadline(FRESH_MS_AT_DRAIN);
@@ -126,16 +142,20 @@ impl<W: Wire> Connection<W> {
     /// Sends `bytes`, as long as the client takes some of them within each `write_timeout`.
     pub(super) async fn send_all(&mut self, bytes: &[u8]) -> Result<(), Cut> {
         let mut sent = 0;
-        let mut is_armed = false;
+        let mut patience = Patience::Fresh;
         poll_fn(|task| {
             while sent < bytes.len() {
                 match Pin::new(&mut self.wire).poll_write(task, &bytes[sent..]) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Cut::Client)),
                     Poll::Ready(Ok(count)) => {
                         sent += count;
-                        is_armed = false;
+                        patience = Patience::Fresh;
                     }
-                    Poll::Pending => return self.wait_for_reader(task, &mut is_armed),
+                    Poll::Pending => {
+                        // A client that does not read keeps no large buffer.
+                        self.compact_input();
+                        return self.wait_for_reader(task, &mut patience);
+                    }
                 }
             }
             Poll::Ready(Ok(()))
@@ -144,18 +164,31 @@ impl<W: Wire> Connection<W> {
     }
 
     /// Pending until the socket takes more, or the client has taken nothing for too long.
+    ///
+    /// That the socket takes nothing is no proof: it becomes writable when a third of a send buffer of
+    /// megabytes has drained, which a slow client may need minutes for. So what it has acknowledged is
+    /// looked at when the deadline passes, and only a second one without a byte cuts: after one
+    /// `write_timeout` at least, two at most.
     pub(super) fn wait_for_reader<T>(
         &self,
         task: &std::task::Context<'_>,
-        is_armed: &mut bool,
+        patience: &mut Patience,
     ) -> Poll<Result<T, Cut>> {
-        if !std::mem::replace(is_armed, true) {
-            self.watch.arm(self.deadline(self.context.limits.write_ms_max));
-        }
-        if self.watch.is_expired(task) {
-            self.wire.reset_on_close();
-            return Poll::Ready(Err(Cut::SlowReader));
-        }
+        *patience = match *patience {
+            Patience::Fresh => Patience::Armed,
+            Patience::Armed | Patience::Left(_) if !self.watch.is_expired(task) => return Poll::Pending,
+            Patience::Armed => Patience::Left(self.wire.unacknowledged_bytes()),
+            Patience::Left(before) => match self.wire.unacknowledged_bytes() {
+                left if left < before => Patience::Left(left),
+                _ => {
+                    self.wire.reset_on_close();
+                    return Poll::Ready(Err(Cut::SlowReader));
+                }
+            },
+        };
+        self.watch.arm(self.deadline(self.context.limits.write_ms_max));
+        // Armed anew: remembers the task.
+        let _ = self.watch.is_expired(task);
         Poll::Pending
     }
 
@@ -211,11 +244,12 @@ impl<W: Wire> Connection<W> {
     }
 
     async fn poll_unread(&mut self) -> bool {
-        poll_fn(|task| {
+        // Unconstrained: a spent budget of the task would look like nothing to read.
+        tokio::task::unconstrained(poll_fn(|task| {
             let mut byte = [0; 1];
             let poll = pin!(self.wire.read(&mut byte)).poll(task);
             Poll::Ready(matches!(poll, Poll::Ready(Ok(count)) if count > 0))
-        })
+        }))
         .await
     }
 

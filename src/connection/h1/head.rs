@@ -50,8 +50,16 @@ pub(super) enum Parsed<'a> {
 }
 
 /// Reads a head at the start of `input`. Empty lines before it were skipped by the caller.
-pub(super) fn parse<'a>(input: &'a [u8], limits: &Limits, storage: &'a mut Storage<'a>) -> Parsed<'a> {
-    match find_end(input) {
+///
+/// `line_start` is 0 for a new head and is moved on while it is partial, so that a head that comes in
+/// single bytes is not looked at from its beginning each time.
+pub(super) fn parse<'a>(
+    input: &'a [u8],
+    line_start: &mut usize,
+    limits: &Limits,
+    storage: &'a mut Storage<'a>,
+) -> Parsed<'a> {
+    match find_end(input, line_start) {
         Err(refusal) => Parsed::Refused(refusal),
         Ok(None) => match partial_refusal(input, limits) {
             Some(refusal) => Parsed::Refused(refusal),
@@ -66,16 +74,16 @@ pub(super) fn parse<'a>(input: &'a [u8], limits: &Limits, storage: &'a mut Stora
 
 /// Where the head ends, behind its empty line. Every line must end with CRLF: RFC 9112 §2.2 allows a
 /// lone LF to be taken for it, and two parsers that differ there can be played against each other.
-fn find_end(input: &[u8]) -> Result<Option<usize>, Refusal> {
-    let mut line_start = 0;
-    for line_feed in memchr::memchr_iter(b'\n', input) {
-        if line_feed == line_start || input[line_feed - 1] != b'\r' {
+fn find_end(input: &[u8], line_start: &mut usize) -> Result<Option<usize>, Refusal> {
+    let from = *line_start;
+    for line_feed in memchr::memchr_iter(b'\n', &input[from..]).map(|at| from + at) {
+        if line_feed == *line_start || input[line_feed - 1] != b'\r' {
             return Err(Refusal::bad("line that does not end with CRLF"));
         }
-        if line_feed == line_start + 1 {
+        if line_feed == *line_start + 1 {
             return Ok(Some(line_feed + 1));
         }
-        line_start = line_feed + 1;
+        *line_start = line_feed + 1;
     }
     Ok(None)
 }
@@ -164,7 +172,7 @@ mod tests {
         let limits =
             Limits { target_bytes_max: 100, head_bytes_max: 1024, fields_max: 8, ..Limits::default() };
         let mut storage = storage();
-        let found = match parse(input, &limits, &mut storage) {
+        let found = match parse(input, &mut 0, &limits, &mut storage) {
             Parsed::Partial => 0,
             Parsed::Complete(_) => 200,
             Parsed::Refused(refusal) => refusal.status,

@@ -1,5 +1,6 @@
 //! Large files on a plain connection: read by chunks while they are resident, through the pool where
-//! they are not, and nothing of them kept for a client that does not read.
+//! they are not. Nothing of them is kept for a client that does not read: what the socket did not take
+//! is read again, which costs a copy from the page cache and no buffer a slow reader.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,10 +8,11 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::engine::Connection;
-use super::flow::Cut;
+use super::flow::{Cut, Patience};
 use crate::connection::wire::Wire;
-use crate::fs::{Mode, OpenFile, Step, read};
-use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX};
+use crate::fs::read::{self, Shared, Warm};
+use crate::fs::{Mode, OpenFile, Step};
+use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX, WARM_BYTES};
 
 /// Least that is read at once: a socket that takes a little at a time does not cost a system call a
 /// kilobyte.
@@ -31,21 +33,17 @@ impl<W: Wire> Connection<W> {
         let file = Arc::new(file);
         let end = file.stat().size;
         let (mut offset, mut turn) = (0, 0);
-        let mut window = FILE_CHUNK_BYTES;
+        let (mut window, mut warm) = (FILE_CHUNK_BYTES, Warm::default());
         while offset < end {
             let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
-            let count = match self.send_resident(&file, offset, left.min(window)).await {
-                Ok(Sent::Bytes(count)) => {
-                    // What the socket took last time tells what it will take next time.
-                    window = (count * 2).clamp(READ_BYTES_MIN, FILE_CHUNK_BYTES);
-                    count
-                }
-                Ok(Sent::Cold) => match self.send_cold(&file, offset, left.min(FILE_CHUNK_BYTES)).await {
-                    Ok(count) => count,
-                    Err(cut) => return (offset, Err(cut)),
-                },
+            let count = match self.send_next(&file, offset, left, window, &mut warm).await {
+                Ok(count) => count,
                 Err(cut) => return (offset, Err(cut)),
             };
+            if count > 0 {
+                // What the socket took last time tells what it will take next time.
+                window = (count * 2).clamp(READ_BYTES_MIN, FILE_CHUNK_BYTES);
+            }
             offset += count as u64;
             turn += count;
             if turn >= TURN_BYTES_MAX {
@@ -57,28 +55,69 @@ impl<W: Wire> Connection<W> {
         (offset, self.flush().await)
     }
 
+    /// One step of a stream: how many bytes of the file went to the kernel, 0 where the pool was asked
+    /// for them and the socket had no room for what came.
+    async fn send_next(
+        &mut self,
+        file: &Shared,
+        offset: u64,
+        left: usize,
+        window: usize,
+        warm: &mut Warm,
+    ) -> Result<usize, Cut> {
+        if let Sent::Bytes(count) = self.send_resident(file, offset, left.min(window), warm).await? {
+            return Ok(count);
+        }
+        // Not before the socket has room: a hop for a client that does not read would be for nothing.
+        self.flush().await?;
+        self.writable().await?;
+        if file.mode() == Mode::OpenInline {
+            let Ok(job) = read::warm_in_pool(file, offset, left.min(WARM_BYTES)) else {
+                return Err(Cut::FileFailed);
+            };
+            *warm = match self.within_wait(job).await {
+                Some(Ok(warm)) => warm,
+                Some(Err(_)) | None => return Err(Cut::FileFailed),
+            };
+            return Ok(0);
+        }
+        let Ok(job) = read::chunk_in_pool(file, offset, left.min(window)) else {
+            return Err(Cut::FileFailed);
+        };
+        match self.within_wait(job).await {
+            Some(Ok(chunk)) if chunk.is_empty() => Err(Cut::FileShrank),
+            Some(Ok(chunk)) => self.send_some(&chunk).await,
+            Some(Err(_)) | None => Err(Cut::FileFailed),
+        }
+    }
+
     /// Reads up to `bytes_max` resident bytes and sends what the socket takes of them, together with
-    /// the pending output before them. The rest is read again: it costs a copy from the page cache,
-    /// and a thousand slow readers cost no buffer.
-    async fn send_resident(&mut self, file: &OpenFile, offset: u64, bytes_max: usize) -> Result<Sent, Cut> {
-        let mut is_armed = false;
+    /// the pending output before them.
+    async fn send_resident(
+        &mut self,
+        file: &OpenFile,
+        offset: u64,
+        bytes_max: usize,
+        warm: &Warm,
+    ) -> Result<Sent, Cut> {
+        let mut patience = Patience::Fresh;
         let context = std::rc::Rc::clone(&self.context);
         poll_fn(|task| {
             match self.wire.poll_write_ready(task) {
-                Poll::Pending => return self.wait_for_reader(task, &mut is_armed),
+                Poll::Pending => return self.wait_for_reader(task, &mut patience),
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(Cut::Client)),
                 Poll::Ready(Ok(())) => {}
             }
             context.buffers.with_chunk(|chunk| {
                 chunk.extend_from_slice(&self.output);
-                match read::resident(file, offset, bytes_max, chunk) {
+                match read::resident(file, offset, bytes_max, warm, chunk) {
                     Step::Wait => return Poll::Ready(Ok(Sent::Cold)),
                     Step::Ready(Ok(0)) => return Poll::Ready(Err(Cut::FileShrank)),
                     Step::Ready(Ok(_)) => {}
                     Step::Ready(Err(_)) => return Poll::Ready(Err(Cut::FileFailed)),
                 }
                 match Pin::new(&mut self.wire).poll_write(task, chunk) {
-                    Poll::Pending => self.wait_for_reader(task, &mut is_armed),
+                    Poll::Pending => self.wait_for_reader(task, &mut patience),
                     Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Cut::Client)),
                     Poll::Ready(Ok(count)) => {
                         let of_output = count.min(self.output.len());
@@ -91,21 +130,14 @@ impl<W: Wire> Connection<W> {
         .await
     }
 
-    /// Has a chunk read in the pool and sends it, or as much of it as the socket takes at once where
-    /// the rest can be read again without waiting.
-    async fn send_cold(&mut self, file: &Arc<OpenFile>, offset: u64, bytes_max: usize) -> Result<usize, Cut> {
-        self.flush().await?;
-        let Ok(job) = read::chunk_in_pool(file, offset, bytes_max) else { return Err(Cut::FileFailed) };
-        let chunk = match self.within_wait(job).await {
-            Some(Ok(chunk)) if chunk.is_empty() => return Err(Cut::FileShrank),
-            Some(Ok(chunk)) => chunk,
-            Some(Err(_)) | None => return Err(Cut::FileFailed),
-        };
-        if file.mode() == Mode::Inline {
-            return self.send_some(&chunk).await;
-        }
-        self.send_all(&chunk).await?;
-        Ok(chunk.len())
+    /// Waits until the socket takes something.
+    async fn writable(&mut self) -> Result<(), Cut> {
+        let mut patience = Patience::Fresh;
+        poll_fn(|task| match self.wire.poll_write_ready(task) {
+            Poll::Pending => self.wait_for_reader(task, &mut patience),
+            Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|_| Cut::Client)),
+        })
+        .await
     }
 
     /// Sends what the socket takes of `bytes` now; 0 when it is full.
