@@ -160,3 +160,54 @@ fn running_out_of_descriptors_is_survived() {
     }
     assert_eq!(server.get("/x.txt").status, 200);
 }
+
+/// The same, told: `accept` fails ten times a second, and each time said so; or it said so once in the
+/// life of the process, and the next time, days later, nobody learnt why visitors waited. One line for
+/// each time that it begins. Those who are connected get a 503 that says when to come back.
+#[test]
+fn running_out_of_descriptors_is_told_once_each_time() {
+    let site = Site::sample();
+    let server = Server::with(&site, "workers = 1", &format!("{}{}", site.route(), Server::RESPOND));
+    let mut inside = server.client();
+    assert_eq!(inside.get("/healthz").status, 200);
+    let plenty = getrlimit(Resource::Nofile);
+    let none = Rlimit { current: Some(3), maximum: plenty.maximum };
+    let told = || server.errors.all().iter().filter(|line| line.contains("\"accept failed\"")).count();
+    for time in 1..=3 {
+        prlimit(Some(server.pid()), Resource::Nofile, none).unwrap();
+        let outside: Vec<Client> = (0..20).map(|_| server.client()).collect();
+        until("a line about accept", || told() >= time);
+        let lines = server.errors.all();
+        let line = lines.iter().rfind(|line| line.contains("\"accept failed\"")).unwrap();
+        assert!(line.contains("ulimit -n"), "{line}");
+        let answer = inside.get("/x.txt");
+        assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
+        // Time for it to fail again, several times.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(told(), time, "{:?}", server.errors.all());
+        prlimit(Some(server.pid()), Resource::Nofile, plenty).unwrap();
+        for mut client in outside {
+            assert_eq!(client.get("/healthz").status, 200);
+        }
+        assert_eq!(inside.get("/x.txt").status, 200);
+    }
+}
+
+/// Answered, closed, and the client takes nothing: no limit of the server sees such a connection any
+/// more, and the kernel kept it with its bytes for minutes. A thousand of them an hour are memory that
+/// no process owns. They end with `write_timeout`.
+#[test]
+fn connections_that_were_closed_do_not_stay_in_the_kernel() {
+    let site = Site::sample();
+    site.file("page", &crate::support::noise(1, 100_000));
+    let limits = "[limits]\nwrite_timeout = \"1s\"\nlinger_timeout = \"1s\"\n";
+    let server = Server::with(&site, "workers = 1", &format!("{limits}{}", site.route()));
+    let mut deaf: Vec<Client> = (0..20).map(|_| Client::connect_with_buffer(server.address, 4096)).collect();
+    for client in &mut deaf {
+        client.send("GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    }
+    server.access.wait_for("line for each of them", |lines| (lines.len() >= deaf.len()).then_some(()));
+    let left =
+        || deaf.iter().filter(|client| Server::has_end_of(client.stream.local_addr().unwrap())).count();
+    until("the end of all of them in the kernel", || left() == 0);
+}

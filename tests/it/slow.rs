@@ -257,7 +257,7 @@ fn a_pipelining_client_leaves_turns_to_others() {
             let request = b"GET /r/p HTTP/1.1\r\nHost: a\r\n\r\n";
             writer.write_all(&request.repeat(PIPELINED)).unwrap();
         });
-        until("a full socket", || server.received(pipelining.stream.local_addr().unwrap()) > 32 * 1024);
+        until("a full socket", || Server::received(pipelining.stream.local_addr().unwrap()) > 32 * 1024);
         for client in &mut others {
             client.send("GET /r/other HTTP/1.1\r\nHost: a\r\n\r\n");
         }
@@ -277,29 +277,48 @@ fn a_pipelining_client_leaves_turns_to_others() {
     assert!(between < BETWEEN_MAX, "{between} requests of one client before {OTHERS} others");
 }
 
-/// A deadline that was looked at only when nothing was there to read never came for a client that
-/// sends a byte every few milliseconds: one connection kept its place for as long as the length that
-/// it had promised, or as its head, allowed.
+/// A deadline was looked at only when nothing was there to read: for a client that sends without a
+/// pause it never came, and one connection kept its place, and the worker busy, for as long as the
+/// length allowed that it had promised. Here that is a tebibyte.
 #[test]
 fn bytes_that_keep_coming_do_not_carry_a_deadline_along() {
     let site = Site::sample();
-    let limits = "[limits]\nhead_timeout = \"1s\"\nbody_timeout = \"1s\"\nhead_size = \"56KiB\"\n";
+    let limits = "[limits]\nbody_timeout = \"1s\"\nbody_size = \"1TiB\"\n";
     let server = Server::with(&site, "workers = 1", &format!("{limits}{}", Server::RESPOND));
-    for start in [
-        "POST /r/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n",
-        "POST /r/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n",
-        "GET /r/x HTTP/1.1\r\nHost: a\r\nX: ",
-    ] {
-        let mut client = server.client();
-        client.send(start);
-        client.stream.set_nonblocking(true).unwrap();
-        let mut first = [0; 1];
-        until("an answer", || {
-            // Closed meanwhile: the look behind it will tell.
-            let _ = (&client.stream).write(b"x");
-            matches!(client.stream.peek(&mut first), Ok(length) if length > 0)
+    let head = "POST /r/x HTTP/1.1\r\nHost: a\r\n";
+    let length = format!("{head}Content-Length: 1099511627776\r\n\r\n");
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n");
+    // So many that the worker always finds more to read, with each of them.
+    let mut clients: Vec<_> = (0..16).map(|_| server.client()).collect();
+    let part = vec![b'x'; 256 * 1024];
+    std::thread::scope(|scope| {
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.send([&length, &chunked][number % 2]);
+            let mut writer = client.stream.try_clone().unwrap();
+            let part = &part;
+            // Until the server is done with it.
+            scope.spawn(move || while writer.write_all(&part).is_ok() {});
+        }
+        // Also when the test fails: its writers would go on.
+        let shut = ShutOnDrop(clients.iter().map(|client| client.stream.try_clone().unwrap()).collect());
+        until("an answer for each of them", || {
+            shut.0.iter().all(|stream| {
+                stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+                let mut start = [0; 12];
+                let length = stream.peek(&mut start).unwrap_or(0);
+                assert_eq!(&start[..length], &b"HTTP/1.1 408"[..length]);
+                length == start.len()
+            })
         });
-        client.stream.set_nonblocking(false).unwrap();
-        assert_eq!(client.response().status, 408, "{start:?}");
+    });
+}
+
+/// Ends connections from both sides.
+struct ShutOnDrop(Vec<TcpStream>);
+
+impl Drop for ShutOnDrop {
+    fn drop(&mut self) {
+        // Closed already: all the better.
+        self.0.iter().for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
     }
 }

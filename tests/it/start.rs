@@ -1,7 +1,11 @@
 //! Start: where it may bind, and what it says about a bad config (H02, H06).
 
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
 
 use crate::support::{Finished, Launch, Server, Site, address_of, has_program, is_root, run, run_with};
 
@@ -261,4 +265,49 @@ fn check_warns_of_absolute_links() {
     let warnings: Vec<_> = finished.lines().into_iter().filter(|line| line.contains("warning")).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("absolute"), "{}", warnings[0]);
+}
+
+/// A log file on a volume that hangs (here a fifo without a reader) holds up the start, before anybody
+/// listened for signals: PID 1 has no default action, so `docker stop` waited ten seconds and killed.
+#[test]
+fn a_signal_ends_a_start_that_hangs() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let site = Site::sample();
+        let fifo = site.directory().join("access.fifo");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let log = format!("[log]\naccess = {{ format = \"json\", file = '{}' }}\n", fifo.display());
+        let mut server = Launch::new(&site, "workers = 1", &format!("{log}{}", site.route())).spawn();
+        // The last line before the log is opened.
+        server.errors.containing("\"root\"");
+        assert!(!server.has_exited());
+        server.signal(signal);
+        // Not by the default action of the signal: PID 1 has none.
+        assert_eq!(server.wait_exit().code(), Some(0), "{signal:?}");
+        assert!(!server.errors.to_end().iter().any(|line| line.contains("\"listening\"")));
+    }
+}
+
+/// Where no thread may be started (a limit on processes), the runtime panics: a stack of Rust words,
+/// or a server that starts and fails with its first cold file. It is one line, whichever thread it is.
+#[test]
+fn no_threads_to_be_had_is_one_line() {
+    if !is_root() || !has_program("prlimit") {
+        skip!("needs root and prlimit for a user with a limit on processes");
+    }
+    // The limit counts all processes of a user, so this is one that nobody else is.
+    let user = 3_000_000 + std::process::id();
+    for threads in 1..=4 {
+        let site = Site::sample();
+        let config = site.config(&format!(
+            "[server]\nlisten = [\"127.0.0.1:0\"]\nadmin = \"off\"\nworkers = 2\n{}",
+            site.route()
+        ));
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nproc={threads}")).args([env!("CARGO_BIN_EXE_scalws"), "serve", "--config"]);
+        command.arg(config).current_dir("/").uid(user).gid(user);
+        let finished = run_with(command);
+        assert!(!finished.stderr.contains("panicked"), "{threads}: {}", finished.stderr);
+        assert!(!finished.stderr.contains("RUST_BACKTRACE"), "{threads}: {}", finished.stderr);
+        check_one_line(&finished, &["scalws: "]);
+    }
 }

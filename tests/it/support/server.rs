@@ -219,15 +219,15 @@ impl Server {
     }
 
     /// Bytes that wait in the socket of the server's end of a connection, by the client's address.
-    pub fn received(&self, client: SocketAddr) -> usize {
-        let SocketAddr::V4(client) = client else { panic!("an IPv4 address") };
-        let ip = u32::from_ne_bytes(client.ip().octets());
-        let remote = format!("{ip:08X}:{:04X}", client.port());
-        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-        // sl, local address, remote address, state, tx_queue:rx_queue.
-        let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-        let row = rows.filter(|row| row.len() > 4).find(|row| row[2] == remote);
-        row.map_or(0, |row| usize::from_str_radix(row[4].split(':').nth(1).unwrap(), 16).unwrap())
+    pub fn received(client: SocketAddr) -> usize {
+        let queues = kernel_row(client).map(|row| row[4].clone()).unwrap_or_default();
+        queues.split_once(':').map_or(0, |(_, received)| usize::from_str_radix(received, 16).unwrap())
+    }
+
+    /// Whether the kernel still has the server's end of a connection, closed or not.
+    pub fn has_end_of(client: SocketAddr) -> bool {
+        // TIME_WAIT holds nothing.
+        kernel_row(client).is_some_and(|row| row[3] != "06")
     }
 
     /// Memory of the process, shared pages counted by their share.
@@ -268,6 +268,17 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The row of the kernel about the socket whose other end is `client`: number, local and remote
+/// address, state, bytes to send and received (proc(5)).
+fn kernel_row(client: SocketAddr) -> Option<Vec<String>> {
+    let SocketAddr::V4(client) = client else { panic!("not IPv4: {client}") };
+    let remote = format!("{:08X}:{:04X}", u32::from_ne_bytes(client.ip().octets()), client.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().map(|line| line.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let mut rows = rows;
+    rows.find(|row| row.len() > 4 && row[2] == remote)
 }
 
 /// The address in a start-up line of that event.
