@@ -297,7 +297,7 @@ fn bytes_that_keep_coming_do_not_carry_a_deadline_along() {
             let mut writer = client.stream.try_clone().unwrap();
             let part = &part;
             // Until the server is done with it.
-            scope.spawn(move || while writer.write_all(&part).is_ok() {});
+            scope.spawn(move || while writer.write_all(part).is_ok() {});
         }
         // Also when the test fails: its writers would go on.
         let shut = ShutOnDrop(clients.iter().map(|client| client.stream.try_clone().unwrap()).collect());
