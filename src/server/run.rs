@@ -68,6 +68,7 @@ pub fn run(config: Config) -> Result<u8, String> {
 struct Running {
     shared: Arc<Shared>,
     roots: Vec<Arc<Root>>,
+    refresher: Refresher,
     access_sink: Option<Sink>,
 }
 
@@ -82,14 +83,13 @@ fn start_all(config: Config) -> Result<Running, String> {
         threads => threads,
     };
     let pool = Offload::start(threads, limits.offload_queue_max).map_err(|error| error.to_string())?;
-    let user_timeout = Duration::from_millis(limits.write_ms_max);
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for address in &server.listen {
-        for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers, user_timeout)?) {
+        for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers)?) {
             own.push(listener);
         }
     }
-    let admin_listener = server.admin.map(|address| listen::bind(address, 1, user_timeout)).transpose()?;
+    let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
     let roots = open_roots(&routes, pool)?;
     let access_sink = open_access_log(&log_config, &limits)?;
     let shared = Arc::new(Shared::new(workers, limits.connections_max));
@@ -122,7 +122,7 @@ fn start_all(config: Config) -> Result<Running, String> {
     for address in addresses.into_iter().flatten() {
         log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
     }
-    Ok(Running { shared, roots, access_sink })
+    Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink })
 }
 
 fn worker_count(server: &checked::Server) -> (usize, String) {
@@ -245,8 +245,7 @@ impl Signals {
 
 /// Refreshes roots until the end.
 async fn live(config: &checked::Server, mut signals: Signals, running: &Running) -> u8 {
-    let Running { shared, roots, access_sink } = running;
-    let refresher = Refresher::default();
+    let Running { shared, roots, refresher, access_sink } = running;
     // To the end: a deployment during a drain is as likely as before it.
     let refresh = async {
         let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));

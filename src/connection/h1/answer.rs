@@ -117,7 +117,6 @@ impl<W: Wire> Connection<W> {
     pub(super) async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
         let FileBody { file, status, meta, head: bytes } = body;
         self.compact_input();
-        self.has_streamed = true;
         let (sent, result) = self.send_file(file).await;
         let error = match result {
             Ok(()) => "",
