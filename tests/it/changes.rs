@@ -201,3 +201,29 @@ fn a_root_that_comes_back_is_served_again() {
     site.file("x.txt", b"new");
     until("the new tree", || client.get("/x.txt").body == b"new");
 }
+
+/// Case A12, during a drain. Roots were looked up again only until the stop signal: a deployment that
+/// moved the link while the balancer still sent requests, and removed the old release, made all of
+/// them 404. The delay here has no end within the test.
+#[test]
+fn a_root_that_is_swapped_during_the_delay_of_a_drain_is_followed() {
+    let site = Site::new();
+    for release in ["1", "2"] {
+        site.beside(format!("releases/{release}/index.html"), release.as_bytes());
+    }
+    let current = site.directory().join("current");
+    symlink("releases/1", &current).unwrap();
+    let route = format!("[[route]]\npath = \"/\"\nstatic = {{ root = '{}' }}\n", current.display());
+    let server = Server::with(&site, "workers = 1\ndrain = { delay = \"600s\", timeout = \"1s\" }\n", &route);
+    assert_eq!(server.get("/").body, b"1");
+    server.signal(rustix::process::Signal::TERM);
+    until("the drain", || server.admin_get("/readyz").status == 503);
+    let next = site.directory().join("c.tmp");
+    symlink("releases/2", &next).unwrap();
+    fs::rename(&next, &current).unwrap();
+    fs::remove_dir_all(site.directory().join("releases/1")).unwrap();
+    until("the new release", || server.get("/").body == b"2");
+    for _ in 0..200 {
+        assert_eq!(server.get("/").body, b"2");
+    }
+}

@@ -1,9 +1,8 @@
 //! What a crowd of slow and idle connections costs.
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::support::{Client, Server, Site, assert_same, noise};
+use crate::support::{Client, Server, Site, assert_same, noise, raise_descriptors};
 
 const SLOW: usize = 1_000;
 const IDLE: usize = 1_000;
@@ -14,17 +13,6 @@ const PSS_BYTES_MAX: u64 = 32 << 20;
 
 /// For one idle connection.
 const IDLE_BYTES_MAX: u64 = 8 << 10;
-
-/// This process holds one end of each connection, the server, which inherits the limit, the other.
-fn raise_descriptors() -> bool {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = 8_192;
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return true;
-    }
-    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-    limit.maximum.is_none_or(|maximum| maximum >= wanted) && setrlimit(Resource::Nofile, raised).is_ok()
-}
 
 /// A buffer a connection that grows with the file, or one that is kept while nothing happens: a
 /// thousand phones in a tunnel take all memory. And those who are fast must not notice them.

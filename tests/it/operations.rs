@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::Signal;
 
-use crate::support::{Client, Server, Site, assert_same, noise, until};
+use crate::support::fuse::Hanging;
+use crate::support::{Client, Server, Site, assert_same, is_root, noise, raise_descriptors, until};
 
 const BIG: usize = 32 << 20;
 
@@ -167,4 +168,93 @@ fn no_log_line_is_lost_at_the_end() {
         let path = format!("\"/r/{number}\"");
         assert_eq!(lines.iter().filter(|line| line.contains(&path)).count(), 1, "{path}");
     }
+}
+
+/// What the kernel has queued is taken in before the listener closes. The runtime allows a task 128
+/// operations a turn and then says "nothing there", which was taken for an empty queue: connections
+/// beyond them were reset with their requests. Here all wait in the queue while the server is stopped.
+#[test]
+fn all_that_is_queued_is_served_before_the_listener_closes() {
+    const QUEUED: usize = 600;
+    if !raise_descriptors() {
+        skip!("needs 8,192 descriptors");
+    }
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    if most.trim().parse::<usize>().unwrap() <= QUEUED {
+        skip!("needs a queue of more than {QUEUED} connections, here it is {}", most.trim());
+    }
+    let site = Site::sample();
+    let keys = "workers = 1\ndrain = { delay = \"0s\", timeout = \"60s\" }\n";
+    let mut server = Server::with(&site, keys, Server::RESPOND);
+    assert_eq!(server.get("/healthz").status, 200);
+    server.signal(Signal::STOP);
+    let mut queued: Vec<Client> = (0..QUEUED).map(|_| server.client()).collect();
+    for client in &mut queued {
+        client.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    server.signal(Signal::TERM);
+    server.signal(Signal::CONT);
+    for (number, client) in queued.iter_mut().enumerate() {
+        assert_eq!(client.response().status, 200, "connection {number}");
+        client.assert_closed();
+    }
+    assert_eq!(server.wait_exit().code(), Some(0));
+}
+
+/// A drain waited for connections that had nothing more to get: one that was refused and whose client
+/// never closes, one with half a head. With a long deadline of the drain that is how long every
+/// deployment took, and at its end they were counted as cut.
+#[test]
+fn what_has_nothing_to_get_does_not_hold_a_drain() {
+    let site = Site::sample();
+    let keys = "workers = 1\ndrain = { delay = \"0s\", timeout = \"600s\" }\n";
+    let limits = "[limits]\nhead_timeout = \"600s\"\nidle_timeout = \"600s\"\nlinger_timeout = \"600s\"\n";
+    let mut server = Server::with(&site, keys, &format!("{limits}{}", Server::RESPOND));
+    let mut refused = server.client();
+    refused.send("garbage\r\n\r\n");
+    assert_eq!(refused.response().status, 400);
+    let mut begun: Vec<Client> = (0..3).map(|_| server.client()).collect();
+    begun[0].send("G");
+    begun[1].send("GET /healthz HTTP/1.1\r\nHost: a\r\nX: ");
+    // On a connection that was used before, too.
+    assert_eq!(begun[2].get("/healthz").status, 200);
+    begun[2].send("GET /he");
+    // Accepted after all of them by the only worker.
+    assert_eq!(server.get("/healthz").status, 200);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait_exit().code(), Some(0));
+    let stopped = server.errors.to_end().pop().unwrap();
+    let stopped: serde_json::Value = serde_json::from_str(&stopped).unwrap();
+    assert_eq!(stopped["connections_cut"], 0, "{stopped}");
+}
+
+/// Whether an answer keeps its connection was decided when its request came. Where it waited for a
+/// slow disk while the drain began, the client was told to go on with a connection that then closed:
+/// its next request was lost without an answer.
+#[test]
+fn an_answer_that_waited_while_a_drain_began_says_close() {
+    if !is_root() {
+        skip!("needs root for a FUSE mount");
+    }
+    let site = Site::sample();
+    let mountpoint = site.directory().join("fuse");
+    std::fs::create_dir(&mountpoint).unwrap();
+    let mut hanging = match Hanging::mount(&mountpoint) {
+        Ok(hanging) => hanging,
+        Err(why) => skip!("needs FUSE: {why}"),
+    };
+    let fuse = format!("[[route]]\npath = \"/\"\nstatic = {{ root = '{}' }}\n", mountpoint.display());
+    let keys = "workers = 1\ndrain = { delay = \"0s\", timeout = \"60s\" }\n";
+    let mut server = Server::with(&site, keys, &fuse);
+    let mut client = server.client();
+    client.send("GET /file HTTP/1.1\r\nHost: a\r\n\r\n");
+    until("the request in the pool", || hanging.waiting() == 1);
+    server.signal(Signal::TERM);
+    until("the listener to close", || refuses_connections(&server));
+    hanging.release();
+    let answer = client.response();
+    assert_eq!(answer.status, 404);
+    assert!(answer.closes(), "{}", answer.head);
+    client.assert_closed();
+    assert_eq!(server.wait_exit().code(), Some(0));
 }

@@ -221,6 +221,65 @@ fn a_redirect_never_leaves_the_site() {
     }
 }
 
+/// A target with something behind `{rest}` and a rest that is empty: `//x.example` is another site,
+/// though nobody wrote two slashes in a row. And the query belongs before a fragment, where it would be
+/// kept from the server.
+#[test]
+fn a_redirect_with_an_empty_rest_has_one_slash() {
+    let site = Site::new();
+    let redirect =
+        |path: &str, to: &str| format!("[[route]]\npath = \"{path}\"\nredirect = {{ to = \"{to}\" }}\n");
+    let routes = redirect("/mid/", "/{rest}/x.example")
+        + &redirect("/deep/", "/a/{rest}/b")
+        + &redirect("/away/", "https://example.org/{rest}/b")
+        + &redirect("/part", "/new#part")
+        + &redirect("/own", "/new?own=1#part");
+    let server = Server::with(&site, "", &routes);
+    for (target, location) in [
+        ("/mid", "/x.example"),
+        ("/mid/", "/x.example"),
+        ("/mid//", "/x.example"),
+        ("/mid/.", "/x.example"),
+        ("/mid/a/..", "/x.example"),
+        ("/mid/?q", "/x.example?q"),
+        ("/mid/a", "/a/x.example"),
+        ("/mid/a/", "/a/x.example"),
+        ("/deep/", "/a/b"),
+        ("/deep/c", "/a/c/b"),
+        ("/away/", "https://example.org/b"),
+        ("/part?q=1", "/new?q=1#part"),
+        ("/part", "/new#part"),
+        ("/own?q=1", "/new?own=1#part"),
+    ] {
+        let answer = server.get(target);
+        assert_eq!((answer.status, answer.field("location")), (308, Some(location)), "{target}");
+    }
+}
+
+/// An encoded slash and an encoded backslash were one and the same to the router: a route for
+/// `/a%2Fb` alone also answered `/a%5Cb`, another path to everybody before this server.
+#[test]
+fn an_encoded_slash_is_no_encoded_backslash() {
+    let site = Site::new();
+    let routes = respond("exact = \"/a%2Fb\"", "slash")
+        + &respond("exact = \"/c%5Cd\"", "backslash")
+        + &respond("path = \"/\"", "other");
+    let server = Server::with(&site, "", &routes);
+    for (target, expected) in [
+        ("/a%2Fb", "slash"),
+        ("/a%2fb", "slash"),
+        ("/a%5Cb", "other"),
+        ("/a%5cb", "other"),
+        ("/a/b", "other"),
+        ("/c%5Cd", "backslash"),
+        ("/c%5cd", "backslash"),
+        ("/c%2Fd", "other"),
+        ("/c%2fd", "other"),
+    ] {
+        check(&server, "a", target, expected);
+    }
+}
+
 /// `methods` is part of the match: what no route takes is refused, never answered by the wrong one.
 #[test]
 fn methods_choose_between_routes() {

@@ -5,8 +5,9 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::process::Signal;
 
-use crate::support::{Server, Site, noise, until};
+use crate::support::{Client, Server, Site, assert_same, noise, until};
 
 /// What a slow client does, once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ fn a_download_that_moves_on_outlives_the_deadlines() {
         found.extend(client.bytes((2 << 20).min(length - found.len())));
         std::thread::sleep(Duration::from_millis(500));
     }
-    crate::support::assert_same(&found, &content, "a download of six seconds");
+    assert_same(&found, &content, "a download of six seconds");
 }
 
 /// A client that downloads as fast as it can fills every turn of its worker: an autotuned socket
@@ -193,5 +194,112 @@ fn a_client_that_never_reads_is_not_read_any_further() {
     client.stream.set_nonblocking(false).unwrap();
     for number in 0..sent / request.len() {
         assert_eq!(client.response().body.len(), 8192, "answer {number}");
+    }
+}
+
+/// A socket tells that it takes more when a third of a send buffer of megabytes is free: a phone that
+/// reads 160 KB a second needs longer for that than `write_timeout`, and was reset in the middle of a
+/// healthy download. What the client acknowledges counts: ten seconds of it are many such times.
+/// Whoever acknowledges nothing is still reset.
+#[test]
+fn a_download_slower_than_a_send_buffer_goes_on() {
+    let site = Site::sample();
+    let content = noise(4, 24 << 20);
+    site.file("big", &content);
+    let limits = "[limits]\nwrite_timeout = \"1s\"\n";
+    let server = Server::with(&site, "workers = 1", &format!("{limits}{}", site.route()));
+    let download = |target: &str| {
+        let mut client = Client::connect_with_buffer(server.address, 32 * 1024);
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let (_, length) = client.head();
+        assert_eq!(length, content.len());
+        client
+    };
+    let mut dead = download("/big?dead");
+    let mut slow = download("/big?slow");
+    let mut found = Vec::new();
+    for _ in 0..100 {
+        found.extend(slow.bytes(16 * 1024));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_same(&found, &content[..found.len()], "the slow download");
+    // Its end is told when it is cut, and nothing else has told of one so far.
+    server.access.containing("\"dead\"");
+    assert!(!server.access.all().iter().any(|line| line.contains("\"slow\"")));
+    assert!(dead.rest().len() < content.len(), "all of it was sent");
+    // Once it reads quickly, the slow one has the rest as well.
+    found.extend(slow.bytes(content.len() - found.len()));
+    assert_same(&found, &content, "the slow download to its end");
+}
+
+/// A client that pipelines without end had its worker to itself for as long as bytes came, tens of
+/// thousands of requests in a row, and all the others of that worker waited. The log of the only
+/// worker tells the order of its answers, whatever the threads of this test are given.
+#[test]
+fn a_pipelining_client_leaves_turns_to_others() {
+    const PIPELINED: usize = 100_000;
+    const OTHERS: usize = 20;
+    // For each of the others a turn of the one that pipelines would be 640 in all.
+    const BETWEEN_MAX: usize = 2_000;
+    let site = Site::sample();
+    let tables = format!("[limits]\nlog_queue_size = \"256MiB\"\n{}", Server::RESPOND);
+    let server = Server::with(&site, "workers = 1", &tables);
+    let mut pipelining = server.client();
+    let mut others: Vec<_> = (0..OTHERS).map(|_| server.client()).collect();
+    for client in others.iter_mut().chain([&mut pipelining]) {
+        assert_eq!(client.get("/r/first").status, 200);
+    }
+    // What everybody sends waits in the sockets, in this order.
+    server.signal(Signal::STOP);
+    let mut writer = pipelining.stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let request = b"GET /r/p HTTP/1.1\r\nHost: a\r\n\r\n";
+            writer.write_all(&request.repeat(PIPELINED)).unwrap();
+        });
+        until("a full socket", || server.received(pipelining.stream.local_addr().unwrap()) > 32 * 1024);
+        for client in &mut others {
+            client.send("GET /r/other HTTP/1.1\r\nHost: a\r\n\r\n");
+        }
+        server.signal(Signal::CONT);
+        for _ in 0..PIPELINED {
+            assert_eq!(pipelining.response().status, 200);
+        }
+    });
+    for client in &mut others {
+        assert_eq!(client.response().status, 200);
+    }
+    let all = OTHERS + 1 + PIPELINED + OTHERS;
+    let lines =
+        server.access.wait_for("line for each request", |lines| (lines.len() >= all).then(|| lines.to_vec()));
+    let last = lines.iter().rposition(|line| line.contains("\"/r/other\"")).unwrap();
+    let between = lines[..last].iter().filter(|line| line.contains("\"/r/p\"")).count();
+    assert!(between < BETWEEN_MAX, "{between} requests of one client before {OTHERS} others");
+}
+
+/// A deadline that was looked at only when nothing was there to read never came for a client that
+/// sends a byte every few milliseconds: one connection kept its place for as long as the length that
+/// it had promised, or as its head, allowed.
+#[test]
+fn bytes_that_keep_coming_do_not_carry_a_deadline_along() {
+    let site = Site::sample();
+    let limits = "[limits]\nhead_timeout = \"1s\"\nbody_timeout = \"1s\"\nhead_size = \"56KiB\"\n";
+    let server = Server::with(&site, "workers = 1", &format!("{limits}{}", Server::RESPOND));
+    for start in [
+        "POST /r/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n",
+        "POST /r/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n",
+        "GET /r/x HTTP/1.1\r\nHost: a\r\nX: ",
+    ] {
+        let mut client = server.client();
+        client.send(start);
+        client.stream.set_nonblocking(true).unwrap();
+        let mut first = [0; 1];
+        until("an answer", || {
+            // Closed meanwhile: the look behind it will tell.
+            let _ = (&client.stream).write(b"x");
+            matches!(client.stream.peek(&mut first), Ok(length) if length > 0)
+        });
+        client.stream.set_nonblocking(false).unwrap();
+        assert_eq!(client.response().status, 408, "{start:?}");
     }
 }

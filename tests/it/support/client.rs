@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
+use socket2::{Domain, Socket, Type};
+
 use super::DEADLINE;
 
 /// One answer, as it came.
@@ -84,6 +86,14 @@ pub struct Client {
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         Self::on(TcpStream::connect(address).unwrap())
+    }
+
+    /// With a receive buffer of that size from the first window on.
+    pub fn connect_with_buffer(address: SocketAddr, bytes: usize) -> Client {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+        socket.set_recv_buffer_size(bytes).unwrap();
+        socket.connect(&address.into()).unwrap();
+        Self::on(socket.into())
     }
 
     pub fn on(stream: TcpStream) -> Client {

@@ -1,4 +1,5 @@
-//! A FUSE file system that hangs: it answers what a mount needs, and no lookup below its root, ever.
+//! A FUSE file system that hangs: it answers what a mount needs, and no lookup below its root until it
+//! is told to.
 //!
 //! Written against linux/fuse.h: plain structs of little-endian numbers over `/dev/fuse`.
 
@@ -6,7 +7,6 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -25,14 +25,19 @@ const BATCH_FORGET: u32 = 42;
 
 const FUSE_PARALLEL_DIROPS: u32 = 1 << 18;
 
+const ENOENT: i32 = -2;
 const EINTR: i32 = -4;
 const ENOSYS: i32 = -38;
 
 /// Mounted; lazily unmounted when dropped.
 pub struct Hanging {
     path: PathBuf,
-    waiting: Arc<AtomicUsize>,
+    device: File,
+    held: Arc<Held>,
 }
+
+/// Calls that wait, by the number that names them in an answer.
+type Held = Mutex<Vec<u64>>;
 
 impl Hanging {
     /// Mounts at an existing directory; the error says why it cannot be had here.
@@ -49,28 +54,41 @@ impl Hanging {
             options.as_c_str(),
         )
         .map_err(|error| format!("mount: {error}"))?;
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&waiting);
-        std::thread::spawn(move || serve(device, &counted));
-        Ok(Hanging { path: path.to_owned(), waiting })
+        let held = Arc::new(Held::default());
+        let serving = device.try_clone().map_err(|error| format!("/dev/fuse: {error}"))?;
+        let holding = Arc::clone(&held);
+        std::thread::spawn(move || serve(serving, &holding));
+        Ok(Hanging { path: path.to_owned(), device, held })
     }
 
     /// Calls that have come and wait for an answer.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
+        self.held.lock().unwrap().len()
+    }
+
+    /// Answers all calls that wait now: there is no such file.
+    pub fn release(&mut self) {
+        let held = std::mem::take(&mut *self.held.lock().unwrap());
+        for unique in held {
+            reply(&mut self.device, unique, ENOENT, &[]);
+        }
     }
 }
 
 impl Drop for Hanging {
     fn drop(&mut self) {
-        // What still waits ends when the thread below closes the device with the last unmount.
+        // What still waits ends when the last descriptor of the device is closed: ours with this value,
+        // that of the thread below when the file system is gone.
+        let held = std::mem::take(&mut *self.held.lock().unwrap());
+        for unique in held {
+            reply(&mut self.device, unique, EINTR, &[]);
+        }
         let _ = unmount(self.path.as_path(), UnmountFlags::DETACH);
     }
 }
 
 /// Until the file system is gone (ENODEV).
-fn serve(mut device: File, waiting: &AtomicUsize) {
-    let held: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+fn serve(mut device: File, held: &Held) {
     // At least FUSE_MIN_READ_BUFFER, 8 KiB.
     let mut buffer = vec![0; 256 * 1024];
     loop {
@@ -92,7 +110,6 @@ fn serve(mut device: File, waiting: &AtomicUsize) {
             FORGET | BATCH_FORGET => continue,
             LOOKUP | OPEN => {
                 held.lock().unwrap().push(unique);
-                waiting.fetch_add(1, Ordering::SeqCst);
                 continue;
             }
             INTERRUPT => {
@@ -101,7 +118,6 @@ fn serve(mut device: File, waiting: &AtomicUsize) {
                 let mut held = held.lock().unwrap();
                 if let Some(at) = held.iter().position(|unique| *unique == interrupted) {
                     held.swap_remove(at);
-                    waiting.fetch_sub(1, Ordering::SeqCst);
                     reply(&mut device, interrupted, EINTR, &[]);
                 }
                 continue;

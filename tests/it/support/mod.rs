@@ -3,15 +3,19 @@
 mod client;
 pub mod fuse;
 pub mod memory;
+mod mount;
 mod server;
 mod site;
 
 pub use client::{Client, End, Heard, Response, Then, drip, exchange};
+pub use mount::Mounted;
 pub use server::{Finished, Launch, Lines, Server, address_of, run, run_with};
 pub use site::Site;
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// How long anything may take before a test gives up. Far beyond what is ever needed: the machine
 /// may be busy, and a test that fails because it is slow says nothing.
@@ -52,6 +56,18 @@ pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Descriptors for thousands of connections, or `false`: this process holds one end of each, and the
+/// server, which inherits the limit, the other.
+pub fn raise_descriptors() -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = 8_192;
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return true;
+    }
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    limit.maximum.is_none_or(|maximum| maximum >= wanted) && setrlimit(Resource::Nofile, raised).is_ok()
 }
 
 /// Whether a program can be started here.

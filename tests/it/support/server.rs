@@ -116,15 +116,22 @@ impl Launch {
     }
 
     #[track_caller]
-    pub fn start(mut self) -> Server {
+    pub fn start(self) -> Server {
+        let with_admin = self.with_admin;
+        // Kills the child if it never says that it listens.
+        let mut server = self.spawn();
+        server.address = server.announced("listening");
+        server.admin = with_admin.then(|| server.announced("admin listening"));
+        server
+    }
+
+    /// Only starts the process: for those that never come to listen.
+    #[track_caller]
+    pub fn spawn(mut self) -> Server {
         let mut child = self.command.spawn().unwrap();
         let errors = Lines::of(child.stderr.take().expect("stderr is a pipe"));
         let access = child.stdout.take().map(Lines::of).unwrap_or_default();
-        // Kills the child if it never says that it listens.
-        let mut server = Server { child, address: ([0, 0, 0, 0], 0).into(), admin: None, errors, access };
-        server.address = server.announced("listening");
-        server.admin = self.with_admin.then(|| server.announced("admin listening"));
-        server
+        Server { child, address: ([0, 0, 0, 0], 0).into(), admin: None, errors, access }
     }
 }
 
@@ -209,6 +216,18 @@ impl Server {
         let links = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
         let links = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
         links.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    }
+
+    /// Bytes that wait in the socket of the server's end of a connection, by the client's address.
+    pub fn received(&self, client: SocketAddr) -> usize {
+        let SocketAddr::V4(client) = client else { panic!("an IPv4 address") };
+        let ip = u32::from_ne_bytes(client.ip().octets());
+        let remote = format!("{ip:08X}:{:04X}", client.port());
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        // sl, local address, remote address, state, tx_queue:rx_queue.
+        let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        let row = rows.filter(|row| row.len() > 4).find(|row| row[2] == remote);
+        row.map_or(0, |row| usize::from_str_radix(row[4].split(':').nth(1).unwrap(), 16).unwrap())
     }
 
     /// Memory of the process, shared pages counted by their share.
