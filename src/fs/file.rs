@@ -65,3 +65,32 @@ impl Drop for OpenFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::Offload;
+
+    #[test]
+    fn only_a_close_that_may_block_goes_to_the_pool() {
+        let path = std::env::temp_dir().join(format!("scalws-close-{}", std::process::id()));
+        let lane = Offload::start(1, 10).unwrap().lane();
+        let open = |bytes: u64, mode| {
+            let file = std::fs::File::create_new(&path).unwrap();
+            file.set_len(bytes).unwrap();
+            let fd = OwnedFd::from(file);
+            let stat = fstat(fd.as_fd()).unwrap();
+            OpenFile::new(fd, stat, mode, lane)
+        };
+        let large = open(CLOSE_CHECK_BYTES_MIN, Mode::Inline);
+        assert!(!large.may_block_on_close(), "it has a name still");
+        std::fs::remove_file(&path).unwrap();
+        assert!(large.may_block_on_close(), "its last descriptor frees its pages");
+        let small = open(10, Mode::Inline);
+        std::fs::remove_file(&path).unwrap();
+        assert!(!small.may_block_on_close());
+        let remote = open(10, Mode::Remote);
+        std::fs::remove_file(&path).unwrap();
+        assert!(remote.may_block_on_close());
+    }
+}

@@ -181,3 +181,18 @@ pub fn probe(directory: BorrowedFd<'_>) -> io::Result<Support> {
 pub fn file_system_name(fd: BorrowedFd<'_>) -> &'static str {
     file::file_system_magic(fd).map_or("unknown", device::name_of_magic)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_answers_and_a_refusal_is_no_answer() {
+        let here = file::open_anchor(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        // Whether CACHED is known depends on the kernel; that openat2 is there is asked of every one.
+        assert!(probe(here.as_fd()).is_ok());
+        let no_directory: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
+        let error = probe(no_directory.as_fd()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOTDIR));
+    }
+}

@@ -248,3 +248,46 @@ fn what_is_no_regular_file_is_a_miss() {
     until("that the index is a fifo", || server.get("/").status == 404);
     assert_eq!(server.get("/x.txt").status, 200);
 }
+
+/// Somebody holds a write lease on a file (fcntl(2)): opening it is EAGAIN, also without
+/// RESOLVE_CACHED, until the holder lets go. A resolver that tries again until it works keeps a
+/// thread of the pool for each request; one that takes EAGAIN for a miss says 404 of a file that is
+/// there. Here it is 503 with Retry-After, after a bounded number of tries, and 200 afterwards.
+#[test]
+fn a_leased_file_is_503_and_comes_back() {
+    const HOLDER: &str = "import fcntl, signal, sys\n\
+        signal.signal(signal.SIGIO, signal.SIG_IGN)\n\
+        file = open(sys.argv[1], 'r+b')\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+        print('held', flush=True)\n\
+        sys.stdin.read()\n";
+    if !has_program("python3") {
+        skip!("needs python3 to hold a lease");
+    }
+    let site = Site::sample();
+    let path = site.file("leased.txt", b"leased\n");
+    let server = Server::with(&site, "workers = 1", &site.route());
+    let mut holder = Command::new("python3")
+        .args(["-c", HOLDER])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "held\n" {
+        holder.wait().unwrap();
+        skip!("needs a file system with leases");
+    }
+    for _ in 0..3 {
+        let answer = server.get("/leased.txt");
+        assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
+        assert_eq!(server.get("/x.txt").status, 200);
+    }
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    let answer = server.get("/leased.txt");
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"leased\n".as_slice()));
+}
