@@ -86,7 +86,7 @@ limits! {
     body_ms_max = "body_timeout" Milliseconds 60 * SECOND, SECOND => HOUR,
         "From the end of a head to the end of its body; then 408 and close.";
     write_ms_max = "write_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
-        "Without the client acknowledging a single byte of a pending answer; then the connection is reset. Noticed after one such time at the earliest and two at the latest; also the TCP user timeout of connections that are closed already.";
+        "Without the client acknowledging a single byte of a pending answer; then the connection is reset. Noticed after one such time at the earliest and two at the latest; holds for what is still in the kernel after the last answer too.";
     wait_ms_max = "wait_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
         "A request may wait this long for the offload pool (a file system that hangs); then 503.";
     linger_ms_max = "linger_timeout" Milliseconds 10 * SECOND, 0 => HOUR,

@@ -1,26 +1,34 @@
 //! The one pool that may block: everything that has to wait goes here, once, and comes back as a
 //! value. Process-wide and bounded in threads and jobs; shutdown never waits for it.
 //!
-//! It knows nothing of files or HTTP. Its threads come from tokio's blocking pool, which starts
-//! them on demand and ends idle ones (docs/adr/0007-one-offload-pool.md).
+//! Jobs stand in lanes, one for each root, and a lane may hold three quarters of the threads: a file
+//! system that hangs takes its own lane and leaves a thread for the others. It knows nothing of files
+//! or HTTP. Its threads come from tokio's blocking pool, which starts them on demand and ends idle
+//! ones (docs/adr/0007-one-offload-pool.md).
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 /// The pool. It lives as long as the process, so everybody holds a plain reference and no
 /// reference count is shared between workers.
 pub type Pool = &'static Offload;
+/// A lane of the pool; lives as long as the process too.
+pub type Lane = &'static OffloadLane;
 
 /// See [`Pool`].
 #[derive(Debug)]
 pub struct Offload {
     runtime: Runtime,
+    threads_max: usize,
     /// Jobs that wait or run.
     jobs: AtomicU64,
     jobs_max: u64,
@@ -29,6 +37,23 @@ pub struct Offload {
     /// Jobs that were taken since the start.
     taken: AtomicU64,
 }
+
+/// See [`Lane`].
+pub struct OffloadLane {
+    pool: Pool,
+    threads_max: usize,
+    state: Mutex<LaneState>,
+}
+
+#[derive(Default)]
+struct LaneState {
+    /// Threads that work for this lane.
+    threads: usize,
+    /// Jobs that wait for one of them.
+    waiting: VecDeque<Task>,
+}
+
+type Task = Box<dyn FnOnce() + Send>;
 
 /// The pool's queue is full: the request is answered 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,53 +67,23 @@ impl Offload {
     /// Starts a pool of at most `threads_max` threads and `jobs_max` jobs.
     ///
     /// # Errors
-    /// What the runtime reports when it cannot be built.
+    /// What the runtime reports when it cannot be built, or that this process may not have threads.
     pub fn start(threads_max: usize, jobs_max: u64) -> io::Result<Pool> {
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(threads_max.max(1))
-            .thread_name("offload")
-            .build()?;
+        let threads_max = threads_max.max(1);
+        let runtime =
+            Builder::new_current_thread().max_blocking_threads(threads_max).thread_name("offload").build()?;
         // A process that may not have threads is told so now, in words, and not by a panic later.
         std::thread::Builder::new().spawn(|| ())?.join().map_err(|_| io::Error::other("a thread failed"))?;
         let zero = || AtomicU64::new(0);
-        Ok(Box::leak(Box::new(Offload { runtime, jobs: zero(), jobs_max, refused: zero(), taken: zero() })))
+        let (jobs, refused, taken) = (zero(), zero(), zero());
+        Ok(Box::leak(Box::new(Offload { runtime, threads_max, jobs, jobs_max, refused, taken })))
     }
 
-    /// Runs `job` on a thread that may block.
-    ///
-    /// # Errors
-    /// [`Full`] when `jobs_max` jobs wait or run already; nothing was started then.
-    pub fn run<T: Send + 'static>(
-        &'static self,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<Job<T>, Full> {
-        // Counted before it is checked, so that the bound holds with any number of workers.
-        if self.jobs.fetch_add(1, Ordering::Relaxed) >= self.jobs_max {
-            self.jobs.fetch_sub(1, Ordering::Relaxed);
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Full);
-        }
-        Ok(self.spawn(job))
-    }
-
-    /// Runs a `job` whose end nobody awaits, such as closing a descriptor. Not refused when the pool
-    /// is full: what it would free is bounded already.
-    pub fn detach(&'static self, job: impl FnOnce() + Send + 'static) {
-        self.jobs.fetch_add(1, Ordering::Relaxed);
-        drop(self.spawn(job));
-    }
-
-    fn spawn<T: Send + 'static>(&'static self, job: impl FnOnce() -> T + Send + 'static) -> Job<T> {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-        // Made before the job is handed over: the count is right also when that fails.
-        let leave = Leave(&self.jobs);
-        let counted = move || {
-            let _leave = leave;
-            job()
-        };
-        #[expect(clippy::disallowed_methods, reason = "this is the pool that the ban points to")]
-        let handle = self.runtime.handle().spawn_blocking(counted);
-        Job { handle }
+    /// A new lane. Never given back: one for each root of the process.
+    #[must_use]
+    pub fn lane(&'static self) -> Lane {
+        let threads_max = (self.threads_max - self.threads_max / 4).max(1);
+        Box::leak(Box::new(OffloadLane { pool: self, threads_max, state: Mutex::default() }))
     }
 
     /// Jobs that wait or run now.
@@ -110,26 +105,108 @@ impl Offload {
     }
 }
 
-/// Takes a job off the count, also when it panics.
-struct Leave<'a>(&'a AtomicU64);
+impl OffloadLane {
+    /// Runs `job` on a thread that may block.
+    ///
+    /// # Errors
+    /// [`Full`] when `jobs_max` jobs wait or run already; nothing was started then.
+    pub fn run<T: Send + 'static>(
+        &'static self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Job<T>, Full> {
+        // Counted before it is checked, so that the bound holds with any number of workers.
+        let leave = Leave::enter(self.pool);
+        if self.pool.jobs() > self.pool.jobs_max {
+            self.pool.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Full);
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.push(Box::new(move || {
+            let value = job();
+            drop(leave);
+            // Nobody waits any more where the request is gone.
+            let _ = sender.send(value);
+        }));
+        Ok(Job { receiver })
+    }
 
-impl Drop for Leave<'_> {
+    /// Runs a `job` whose end nobody awaits, such as closing a descriptor. Not refused when the pool
+    /// is full: what it would free is bounded already.
+    pub fn detach(&'static self, job: impl FnOnce() + Send + 'static) {
+        let leave = Leave::enter(self.pool);
+        self.push(Box::new(move || {
+            job();
+            drop(leave);
+        }));
+    }
+
+    /// Starts a thread for the task, or lets it wait for one of the lane's own. The lock is held for
+    /// a push; a worker never waits for a job behind it.
+    fn push(&'static self, task: Task) {
+        self.pool.taken.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.threads == self.threads_max {
+            state.waiting.push_back(task);
+            return;
+        }
+        state.threads += 1;
+        drop(state);
+        let work = move || {
+            let mut next = Some(task);
+            while let Some(task) = next {
+                // A job that panics loses its own value; the hook has reported it.
+                let _ = catch_unwind(AssertUnwindSafe(task));
+                next = self.next();
+            }
+        };
+        #[expect(clippy::disallowed_methods, reason = "this is the pool that the ban points to")]
+        drop(self.pool.runtime.handle().spawn_blocking(work));
+    }
+
+    /// The next task for a thread of this lane; without one the thread leaves the lane.
+    fn next(&self) -> Option<Task> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = state.waiting.pop_front();
+        if task.is_none() {
+            state.threads -= 1;
+        }
+        task
+    }
+}
+
+impl std::fmt::Debug for OffloadLane {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("OffloadLane").field("threads_max", &self.threads_max).finish_non_exhaustive()
+    }
+}
+
+/// Counts a job while it waits or runs, also when it panics.
+struct Leave(Pool);
+
+impl Leave {
+    fn enter(pool: Pool) -> Leave {
+        pool.jobs.fetch_add(1, Ordering::Relaxed);
+        Leave(pool)
+    }
+}
+
+impl Drop for Leave {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.jobs.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The value of a job, some time. Dropping it does not stop the job.
 #[derive(Debug)]
 pub struct Job<T> {
-    handle: JoinHandle<T>,
+    receiver: oneshot::Receiver<T>,
 }
 
 impl<T> Future for Job<T> {
     type Output = Result<T, Lost>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.handle).poll(context).map(|result| result.map_err(|_| Lost))
+        Pin::new(&mut self.receiver).poll(context).map(|result| result.map_err(|_| Lost))
     }
 }
 
@@ -138,19 +215,44 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    fn wait<T>(work: impl Future<Output = T>) -> T {
+        Builder::new_current_thread().build().unwrap().block_on(work)
+    }
+
     #[test]
     fn a_full_pool_refuses_and_a_panic_is_not_lost_from_the_count() {
         let pool = Offload::start(1, 2).unwrap();
-        let waiter = Builder::new_current_thread().build().unwrap();
+        let lane = pool.lane();
         let (release, parked) = mpsc::channel::<()>();
-        let first = pool.run(move || parked.recv()).unwrap();
-        let second = pool.run(|| -> u32 { panic!("a job that fails") }).unwrap();
-        assert_eq!(pool.run(|| ()).err(), Some(Full));
+        let first = lane.run(move || parked.recv()).unwrap();
+        let second = lane.run(|| -> u32 { panic!("a job that fails") }).unwrap();
+        assert_eq!(lane.run(|| ()).err(), Some(Full));
         assert_eq!((pool.jobs(), pool.refused()), (2, 1));
         release.send(()).unwrap();
-        assert_eq!(waiter.block_on(first), Ok(Ok(())));
-        assert_eq!(waiter.block_on(second), Err(Lost));
-        assert_eq!(waiter.block_on(pool.run(|| 7).unwrap()), Ok(7));
+        assert_eq!(wait(first), Ok(Ok(())));
+        assert_eq!(wait(second), Err(Lost));
+        assert_eq!(wait(lane.run(|| 7).unwrap()), Ok(7));
         assert_eq!(pool.jobs(), 0);
+    }
+
+    #[test]
+    fn a_lane_that_hangs_leaves_a_thread_for_the_others() {
+        let pool = Offload::start(4, 100).unwrap();
+        let (hanging, other) = (pool.lane(), pool.lane());
+        let (release, parked) = mpsc::channel::<()>();
+        let parked = std::sync::Arc::new(Mutex::new(parked));
+        let jobs: Vec<_> = (0..10)
+            .map(|number| {
+                let parked = std::sync::Arc::clone(&parked);
+                hanging.run(move || parked.lock().unwrap().recv().map(|()| number)).unwrap()
+            })
+            .collect();
+        assert_eq!(wait(other.run(|| "through").unwrap()), Ok("through"));
+        for _ in 0..jobs.len() {
+            release.send(()).unwrap();
+        }
+        for (number, job) in jobs.into_iter().enumerate() {
+            assert_eq!(wait(job), Ok(Ok(number)));
+        }
     }
 }

@@ -55,10 +55,23 @@ pub(super) fn routes(root: &Table, report: &mut Report<'_>) -> Vec<Route> {
         let handler = handler(table, &node.origin, report);
         let Some(conditions) = conditions else { continue };
         claim(&conditions, &mut claims, report);
+        if let (Some(Handler::Static(_)), Some(methods)) = (&handler, &conditions.methods) {
+            refuse_methods_of_files(table, methods, report);
+        }
         let Conditions { name, hosts, path, methods, .. } = conditions;
         routes.extend(handler.map(|handler| Route { name, hosts, path, methods, handler }));
     }
     routes
+}
+
+/// A method that files never answer would be routed to them and refused with an Allow that disagrees.
+fn refuse_methods_of_files(table: &Table, methods: &[Method], report: &mut Report<'_>) {
+    let answered = [Method::Get, Method::Head, Method::Options];
+    if let Some(node) = table.get("methods")
+        && methods.iter().any(|method| !answered.contains(method))
+    {
+        report.expected(node, "GET, HEAD or OPTIONS, the methods that static answers", None);
+    }
 }
 
 /// Claims what a route is for; at most one problem, however much of it is another's already.

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::fs::Mode;
-use crate::offload::Pool;
+use crate::offload::Lane;
 use crate::sys::file::{Stat, fstat};
 
 /// Files from this size on are looked at once more before they are closed: closing the last
@@ -17,12 +17,12 @@ pub struct OpenFile {
     fd: Option<OwnedFd>,
     stat: Stat,
     mode: Mode,
-    pool: Pool,
+    lane: Lane,
 }
 
 impl OpenFile {
-    pub(in crate::fs) fn new(fd: OwnedFd, stat: Stat, mode: Mode, pool: Pool) -> OpenFile {
-        OpenFile { fd: Some(fd), stat, mode, pool }
+    pub(in crate::fs) fn new(fd: OwnedFd, stat: Stat, mode: Mode, lane: Lane) -> OpenFile {
+        OpenFile { fd: Some(fd), stat, mode, lane }
     }
 
     /// Facts from the `fstat` right after it was opened.
@@ -37,10 +37,10 @@ impl OpenFile {
         self.mode
     }
 
-    /// The pool that reads it where the worker may not.
+    /// The lane of the pool that reads it where the worker may not.
     #[must_use]
-    pub fn pool(&self) -> Pool {
-        self.pool
+    pub fn lane(&self) -> Lane {
+        self.lane
     }
 
     pub(in crate::fs) fn fd(&self) -> BorrowedFd<'_> {
@@ -61,7 +61,36 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         if self.may_block_on_close() {
             let fd = self.fd.take();
-            self.pool.detach(move || drop(fd));
+            self.lane.detach(move || drop(fd));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::Offload;
+
+    #[test]
+    fn only_a_close_that_may_block_goes_to_the_pool() {
+        let path = std::env::temp_dir().join(format!("scalws-close-{}", std::process::id()));
+        let lane = Offload::start(1, 10).unwrap().lane();
+        let open = |bytes: u64, mode| {
+            let file = std::fs::File::create_new(&path).unwrap();
+            file.set_len(bytes).unwrap();
+            let fd = OwnedFd::from(file);
+            let stat = fstat(fd.as_fd()).unwrap();
+            OpenFile::new(fd, stat, mode, lane)
+        };
+        let large = open(CLOSE_CHECK_BYTES_MIN, Mode::Inline);
+        assert!(!large.may_block_on_close(), "it has a name still");
+        std::fs::remove_file(&path).unwrap();
+        assert!(large.may_block_on_close(), "its last descriptor frees its pages");
+        let small = open(10, Mode::Inline);
+        std::fs::remove_file(&path).unwrap();
+        assert!(!small.may_block_on_close());
+        let remote = open(10, Mode::Remote);
+        std::fs::remove_file(&path).unwrap();
+        assert!(remote.may_block_on_close());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::fs::{Miss, Mode, OpenFile, Step, device};
 use crate::limits::{FILE_CHUNK_BYTES, WARM_MS_MAX};
-use crate::offload::{Full, Pool};
+use crate::offload::Full;
 use crate::sys::clock;
 use crate::sys::file::{Wait, read_at};
 
@@ -117,8 +117,8 @@ pub type Shared = Arc<OpenFile>;
 /// # Errors
 /// The pool is full.
 pub fn whole_in_pool(file: OpenFile) -> Result<impl Future<Output = Result<Vec<u8>, Miss>>, Full> {
-    let pool: Pool = file.pool();
-    let job = pool.run(move || whole_waiting(&file))?;
+    let lane = file.lane();
+    let job = lane.run(move || whole_waiting(&file))?;
     Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
 }
 
@@ -131,9 +131,9 @@ pub fn chunk_in_pool(
     offset: u64,
     bytes_max: usize,
 ) -> Result<impl Future<Output = io::Result<Vec<u8>>> + use<>, Full> {
-    let pool: Pool = file.pool();
+    let lane = file.lane();
     let file = Arc::clone(file);
-    let job = pool.run(move || {
+    let job = lane.run(move || {
         let mut buffer = Vec::with_capacity(bytes_max);
         // Filled, so that one hop brings a whole chunk: a short read here would cost another hop.
         while buffer.len() < bytes_max {
@@ -156,9 +156,9 @@ pub fn warm_in_pool(
     offset: u64,
     bytes: usize,
 ) -> Result<impl Future<Output = io::Result<Warm>> + use<>, Full> {
-    let pool: Pool = file.pool();
+    let lane = file.lane();
     let file = Arc::clone(file);
-    let job = pool.run(move || {
+    let job = lane.run(move || {
         let mut buffer = Vec::with_capacity(FILE_CHUNK_BYTES);
         let mut done = 0;
         while done < bytes {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::fs::root::Directory;
 use crate::fs::{Miss, Mode, OpenFile, Step, device, read};
 use crate::limits::{FILE_INLINE_BYTES_MAX, RESOLVE_MS_MAX, RESOLVE_TRIES_MAX};
-use crate::offload::Pool;
+use crate::offload::Lane;
 use crate::sys::file::{self, Kind, Stat};
 
 /// Whether symbolic links that stay beneath the root are followed.
@@ -44,7 +44,7 @@ pub(in crate::fs) fn open_cached(
     directory: &Directory,
     path: &[u8],
     links: Links,
-    pool: Pool,
+    lane: Lane,
     mode_of: impl FnOnce(&Stat, BorrowedFd<'_>) -> Mode,
 ) -> Step<Result<Found, Miss>> {
     let mut flags = links.flags() | file::RESOLVE_CACHED;
@@ -71,10 +71,10 @@ pub(in crate::fs) fn open_cached(
     let mode = mode_of(&stat, fd.as_fd());
     if mode == Mode::Remote {
         // It was opened all the same: a remote file system behind mounts that looked local.
-        pool.detach(move || drop(fd));
+        lane.detach(move || drop(fd));
         return Step::Wait;
     }
-    Step::Ready(classify(fd, stat, mode, pool))
+    Step::Ready(classify(fd, stat, mode, lane))
 }
 
 /// Opens the first of `paths` that leads to a file (or, where there is one path only, to a
@@ -84,11 +84,11 @@ pub(in crate::fs) fn open_waiting(
     directory: &Directory,
     paths: &[Vec<u8>],
     links: Links,
-    pool: Pool,
+    lane: Lane,
 ) -> Result<(usize, Found), Miss> {
     let mut miss = Miss::NotFound;
     for (number, path) in paths.iter().enumerate() {
-        match open_one_waiting(directory, path, links, pool) {
+        match open_one_waiting(directory, path, links, lane) {
             Ok(Found::Directory) if paths.len() > 1 => miss = Miss::NotRegular,
             Err(next @ (Miss::NotFound | Miss::NotRegular)) => miss = next,
             found => return found.map(|found| (number, found)),
@@ -97,7 +97,7 @@ pub(in crate::fs) fn open_waiting(
     Err(miss)
 }
 
-fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, pool: Pool) -> Result<Found, Miss> {
+fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane) -> Result<Found, Miss> {
     let fd = match open_with_retries(directory.fd.as_fd(), path, file::OPEN_READ, links) {
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
             // A directory without read permission can still be an anchor for what lies in it.
@@ -110,7 +110,7 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, pool: Pool
     };
     let stat = file::fstat(fd.as_fd())?;
     let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
-    let mut found = classify(fd, stat, mode, pool)?;
+    let mut found = classify(fd, stat, mode, lane)?;
     if let Found::File(file, content) = &mut found
         && stat.size <= FILE_INLINE_BYTES_MAX
     {
@@ -145,9 +145,9 @@ fn open_with_retries(
     }
 }
 
-fn classify(fd: OwnedFd, stat: Stat, mode: Mode, pool: Pool) -> Result<Found, Miss> {
+fn classify(fd: OwnedFd, stat: Stat, mode: Mode, lane: Lane) -> Result<Found, Miss> {
     match stat.kind {
-        Kind::Regular => Ok(Found::File(OpenFile::new(fd, stat, mode, pool), None)),
+        Kind::Regular => Ok(Found::File(OpenFile::new(fd, stat, mode, lane), None)),
         Kind::Directory => Ok(Found::Directory),
         Kind::Other => Err(Miss::NotRegular),
     }
@@ -180,4 +180,19 @@ pub fn probe(directory: BorrowedFd<'_>) -> io::Result<Support> {
 #[must_use]
 pub fn file_system_name(fd: BorrowedFd<'_>) -> &'static str {
     file::file_system_magic(fd).map_or("unknown", device::name_of_magic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_answers_and_a_refusal_is_no_answer() {
+        let here = file::open_anchor(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        // Whether CACHED is known depends on the kernel; that openat2 is there is asked of every one.
+        assert!(probe(here.as_fd()).is_ok());
+        let no_directory: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
+        let error = probe(no_directory.as_fd()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOTDIR));
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::fs::resolve::{self, Found, Links, Support};
 use crate::fs::{Miss, Mode, Step, device};
-use crate::offload::{Full, Pool};
+use crate::offload::{Full, Lane, Pool};
 use crate::sys::file::{self, Stat};
 
 /// The directory behind a root's path at one time.
@@ -50,7 +50,7 @@ pub struct Root {
     path: PathBuf,
     links: Links,
     support: Support,
-    pool: Pool,
+    lane: Lane,
     current: Mutex<Arc<Directory>>,
     /// Counts changes of `current`; workers compare it before each request.
     generation: AtomicU64,
@@ -68,7 +68,7 @@ impl Root {
             path: path.to_owned(),
             links,
             support,
-            pool,
+            lane: pool.lane(),
             current: Mutex::new(Arc::new(directory)),
             generation: AtomicU64::new(0),
         }))
@@ -93,12 +93,6 @@ impl Root {
         (directory.mode, resolve::file_system_name(directory.fd.as_fd()))
     }
 
-    /// The pool that waits for it.
-    #[must_use]
-    pub fn pool(&self) -> Pool {
-        self.pool
-    }
-
     /// Looks the path up again. A path that leads nowhere at this moment keeps the directory that was
     /// there. May hang where the file system does: runs in the pool.
     fn refresh_waiting(&self) {
@@ -117,26 +111,39 @@ impl Root {
 
 /// Looks the paths of all roots up again, local and remote ones apart: a remote file system that hangs
 /// holds one thread of the pool, whatever the number of roots, and no local root goes stale for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Refresher {
-    local: Arc<AtomicBool>,
-    remote: Arc<AtomicBool>,
+    local: Round,
+    remote: Round,
+}
+
+/// One kind of root: a lane of its own, and whether a round is on its way there.
+#[derive(Debug)]
+struct Round {
+    lane: Lane,
+    is_running: Arc<AtomicBool>,
 }
 
 impl Refresher {
+    /// Works in `pool`.
+    #[must_use]
+    pub fn new(pool: Pool) -> Refresher {
+        let round = || Round { lane: pool.lane(), is_running: Arc::default() };
+        Refresher { local: round(), remote: round() }
+    }
+
     /// Starts a round, where the last one is done.
     pub fn refresh(&self, roots: &[Arc<Root>]) {
-        for (is_remote, running) in [(false, &self.local), (true, &self.remote)] {
+        for (is_remote, round) in [(false, &self.local), (true, &self.remote)] {
             let is_mine = |root: &&Arc<Root>| (root.current().mode == Mode::Remote) == is_remote;
             let mine: Vec<_> = roots.iter().filter(is_mine).cloned().collect();
-            let Some(pool) = mine.first().map(|root| root.pool) else { continue };
-            if running.swap(true, Ordering::Relaxed) {
+            if mine.is_empty() || round.is_running.swap(true, Ordering::Relaxed) {
                 continue;
             }
-            let running = Arc::clone(running);
-            pool.detach(move || {
+            let is_running = Arc::clone(&round.is_running);
+            round.lane.detach(move || {
                 mine.iter().for_each(|root| root.refresh_waiting());
-                running.store(false, Ordering::Relaxed);
+                is_running.store(false, Ordering::Relaxed);
             });
         }
     }
@@ -180,7 +187,7 @@ impl View {
         if directory.mode == Mode::Remote || !self.root.support.cached {
             return Step::Wait;
         }
-        resolve::open_cached(&directory, path, self.root.links, self.root.pool, |stat, fd| {
+        resolve::open_cached(&directory, path, self.root.links, self.root.lane, |stat, fd| {
             self.mode_of(stat, fd)
         })
     }
@@ -195,8 +202,8 @@ impl View {
     ) -> Result<impl Future<Output = Result<(usize, Found), Miss>> + use<>, Full> {
         self.follow();
         let directory = Arc::clone(&self.directory.borrow());
-        let (links, pool) = (self.root.links, self.root.pool);
-        let job = pool.run(move || resolve::open_waiting(&directory, &paths, links, pool))?;
+        let (links, lane) = (self.root.links, self.root.lane);
+        let job = lane.run(move || resolve::open_waiting(&directory, &paths, links, lane))?;
         Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
     }
 
@@ -208,7 +215,7 @@ impl View {
             self.modes.replace(vec![(directory.stat.device, directory.mode)]);
             // The last reference may end a mount that was taken away lazily: not on a worker.
             let old = self.directory.replace(directory);
-            self.root.pool.detach(move || drop(old));
+            self.root.lane.detach(move || drop(old));
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use super::run::open_roots;
+use super::start::open_roots;
 use crate::config::checked::{self, Config, Handler, PathMatch, Route};
 use crate::message::{Answer, Request, Service, Where};
 use crate::offload::Offload;

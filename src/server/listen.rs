@@ -5,7 +5,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::time::Duration;
 
 use serde_json::json;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -17,17 +16,13 @@ use crate::telemetry::log::{self, Level};
 ///
 /// # Errors
 /// One line that names the address, the reason and what to do.
-pub(super) fn bind(
-    address: SocketAddr,
-    workers: usize,
-    user_timeout: Duration,
-) -> Result<Vec<TcpListener>, String> {
-    match bind_all(address, workers, user_timeout) {
+pub(super) fn bind(address: SocketAddr, workers: usize) -> Result<Vec<TcpListener>, String> {
+    match bind_all(address, workers) {
         Err(error) if is_without_ipv6(address, &error) => {
             let fallback = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
             let fields = json!({ "wanted": address.to_string(), "address": fallback.to_string() });
             log::event(Level::Info, "no IPv6, listening on IPv4", &fields);
-            bind_all(fallback, workers, user_timeout).map_err(|error| explain(fallback, &error))
+            bind_all(fallback, workers).map_err(|error| explain(fallback, &error))
         }
         result => result.map_err(|error| explain(address, &error)),
     }
@@ -39,15 +34,15 @@ fn is_without_ipv6(address: SocketAddr, error: &io::Error) -> bool {
     is_wildcard && matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
 }
 
-fn bind_all(address: SocketAddr, workers: usize, user_timeout: Duration) -> io::Result<Vec<TcpListener>> {
+fn bind_all(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
     // Port 0 has no number to prove free; the first bind picks one and the others follow it.
     let mut address = address;
     if address.port() != 0 {
-        drop(socket(address, false, user_timeout)?);
+        drop(socket(address, false)?);
     }
     let mut listeners = Vec::with_capacity(workers);
     for _ in 0..workers {
-        let socket = socket(address, true, user_timeout)?;
+        let socket = socket(address, true)?;
         socket.listen(LISTEN_BACKLOG)?;
         let listener: TcpListener = socket.into();
         address.set_port(listener.local_addr()?.port());
@@ -56,7 +51,7 @@ fn bind_all(address: SocketAddr, workers: usize, user_timeout: Duration) -> io::
     Ok(listeners)
 }
 
-fn socket(address: SocketAddr, shared: bool, user_timeout: Duration) -> io::Result<Socket> {
+fn socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     // A restart must not wait for connections in TIME_WAIT; a listening owner still refuses the bind.
     socket.set_reuse_address(true)?;
@@ -64,11 +59,9 @@ fn socket(address: SocketAddr, shared: bool, user_timeout: Duration) -> io::Resu
     if address.is_ipv6() && address.ip().is_unspecified() {
         socket.set_only_v6(false)?;
     }
-    // Accepted sockets inherit both (tcp(7)): no system call for each connection. The user timeout ends
-    // connections that were answered and closed and whose client takes nothing: no limit of ours sees
-    // them any more, and the kernel would keep their bytes for minutes.
+    // Accepted sockets inherit it (tcp(7)): no system call for each connection. Not TCP_USER_TIMEOUT:
+    // it ends downloads that move on in steps smaller than a segment.
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(Some(user_timeout))?;
     socket.bind(&address.into())?;
     Ok(socket)
 }
@@ -93,31 +86,28 @@ fn explain(address: SocketAddr, error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    const TIMEOUT: Duration = Duration::from_secs(30);
-
     #[test]
     fn a_taken_port_is_refused_in_one_line_that_names_it() {
-        let first = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 3, TIMEOUT).unwrap();
+        let first = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 3).unwrap();
         let address = first[0].local_addr().unwrap();
         assert!(first.iter().all(|listener| listener.local_addr().is_ok_and(|other| other == address)));
-        let error = bind(address, 1, TIMEOUT).unwrap_err();
+        let error = bind(address, 1).unwrap_err();
         assert!(
             error.starts_with(&format!("cannot listen on {address}: ")) && !error.contains('\n'),
             "{error}"
         );
         drop(first);
-        assert!(bind(address, 1, TIMEOUT).is_ok());
+        assert!(bind(address, 1).is_ok());
     }
 
     #[test]
-    fn accepted_sockets_inherit_what_is_set_once() {
-        let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 1, TIMEOUT).unwrap().remove(0);
+    fn accepted_sockets_inherit_nodelay() {
+        let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 1).unwrap().remove(0);
         listener.set_nonblocking(false).unwrap();
         let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         let accepted = socket2::SockRef::from(&accepted);
         assert!(accepted.tcp_nodelay().unwrap());
-        assert_eq!(accepted.tcp_user_timeout().unwrap(), Some(TIMEOUT));
     }
 
     #[test]

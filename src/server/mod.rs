@@ -7,6 +7,7 @@ pub mod explain;
 pub mod health;
 mod listen;
 mod run;
+mod start;
 mod shared;
 mod worker;
 

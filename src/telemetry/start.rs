@@ -14,6 +14,7 @@ use crate::sys::clock;
 use crate::telemetry::log::{self, Level};
 
 static BEGIN_US: OnceLock<u64> = OnceLock::new();
+static READY_MS: OnceLock<u64> = OnceLock::new();
 static HAS_SAID_OK: AtomicBool = AtomicBool::new(false);
 
 /// Starts the clock: the first thing that `main` does.
@@ -28,12 +29,15 @@ fn since_exec_ms() -> Option<u64> {
 /// Logs the first 200 of the process, once.
 pub fn first_ok() {
     if !HAS_SAID_OK.swap(true, Ordering::Relaxed) {
-        log::event(Level::Info, "first 200", &json!({ "since_exec_ms": since_exec_ms() }));
+        // Ready long before means that nobody asked earlier.
+        let fields = json!({ "since_exec_ms": since_exec_ms(), "ready_ms": READY_MS.get() });
+        log::event(Level::Info, "first 200", &fields);
     }
 }
 
 /// Logs that every listener is open and every worker runs.
 pub fn ready() {
+    let _ = READY_MS.set(since_exec_ms().unwrap_or(0));
     log::event(Level::Info, "ready", &json!({ "since_exec_ms": since_exec_ms() }));
 }
 

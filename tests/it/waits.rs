@@ -42,17 +42,17 @@ fn request_warm(server: &Server, target: &str, body: &[u8], total: usize) {
 }
 
 /// A network file system hangs. Each request to it takes a thread, soon all of them, or the only
-/// worker itself: the whole site hangs, and the process cannot even be stopped. Here the pool is
-/// full of calls that never return, and everything else goes on; the drain ends on time.
+/// worker itself: the whole site hangs, and the process cannot even be stopped. Here the lane of that
+/// root is full of calls that never return, and everything else goes on, cold files too; the drain
+/// ends on time.
 #[test]
 fn a_hanging_file_system_holds_up_its_own_route_alone() {
     if !is_root() {
         skip!("needs root for a FUSE mount");
     }
     let site = Site::sample();
-    if !reads_without_waiting(&site) {
-        skip!("needs a file system with RWF_NOWAIT for Cargo's target directory");
-    }
+    let content = noise(3, 1 << 20);
+    let cold = File::open(site.file("cold", &content)).unwrap();
     let mountpoint = site.directory().join("fuse");
     std::fs::create_dir(&mountpoint).unwrap();
     let hanging = match Hanging::mount(&mountpoint) {
@@ -69,11 +69,14 @@ fn a_hanging_file_system_holds_up_its_own_route_alone() {
     for (number, client) in stuck.iter_mut().enumerate() {
         client.send(format!("GET /fuse/file-{number} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
-    until("four calls that hang", || hanging.waiting() >= 4);
+    // Three of four threads: a root's lane has no more.
+    until("three calls that hang", || hanging.waiting() >= 3);
+    evict(&cold);
+    assert_same(&server.get("/cold").body, &content, "a cold file beside a file system that hangs");
     request_warm(&server, "/x.txt", b"x marks the spot\n", 5_000);
     request_warm(&server, "/healthz", b"ok\n", 5_000);
     assert_eq!(server.admin_get("/livez").status, 200);
-    assert!(hanging.waiting() >= 4, "they still hang");
+    assert_eq!(hanging.waiting(), 3, "they still hang, and no more than the lane allows");
     server.signal(Signal::TERM);
     assert_eq!(server.wait_exit().code(), Some(0));
 }
@@ -244,4 +247,47 @@ fn what_is_no_regular_file_is_a_miss() {
     make("index.html", FileType::Fifo, 0).unwrap();
     until("that the index is a fifo", || server.get("/").status == 404);
     assert_eq!(server.get("/x.txt").status, 200);
+}
+
+/// Somebody holds a write lease on a file (fcntl(2)): opening it is EAGAIN, also without
+/// RESOLVE_CACHED, until the holder lets go. A resolver that tries again until it works keeps a
+/// thread of the pool for each request; one that takes EAGAIN for a miss says 404 of a file that is
+/// there. Here it is 503 with Retry-After, after a bounded number of tries, and 200 afterwards.
+#[test]
+fn a_leased_file_is_503_and_comes_back() {
+    const HOLDER: &str = "import fcntl, signal, sys\n\
+        signal.signal(signal.SIGIO, signal.SIG_IGN)\n\
+        file = open(sys.argv[1], 'r+b')\n\
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+        print('held', flush=True)\n\
+        sys.stdin.read()\n";
+    if !has_program("python3") {
+        skip!("needs python3 to hold a lease");
+    }
+    let site = Site::sample();
+    let path = site.file("leased.txt", b"leased\n");
+    let server = Server::with(&site, "workers = 1", &site.route());
+    let mut holder = Command::new("python3")
+        .args(["-c", HOLDER])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "held\n" {
+        holder.wait().unwrap();
+        skip!("needs a file system with leases");
+    }
+    for _ in 0..3 {
+        let answer = server.get("/leased.txt");
+        assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
+        assert_eq!(server.get("/x.txt").status, 200);
+    }
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    let answer = server.get("/leased.txt");
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"leased\n".as_slice()));
 }

@@ -255,6 +255,12 @@ fn handler_values() {
         "[[route]]\nexact = \"/\"\nstatic = { root = \"src\" }",
         &["@2:9: route.exact: expected path beside static, found exact"],
     );
+    check(
+        "[[route]]\npath = \"/\"\nmethods = [\"GET\", \"POST\"]\nstatic = { root = \"src\" }",
+        &[
+            "@3:11: route.methods: expected GET, HEAD or OPTIONS, the methods that static answers, found a list",
+        ],
+    );
     route("static = {}", "@2:10: route.static: expected root, found none");
     route(
         "static = { root = \"/nope\" }",

@@ -98,7 +98,13 @@ impl<W: Wire> Connection<W> {
     /// Waits for a reply and puts it into the output.
     pub(super) async fn wait(&mut self, waiting: Waiting) -> Result<(), Cut> {
         let Waiting { mut reply, meta, head: bytes } = waiting;
-        self.flush().await?;
+        if let Err(cut) = self.flush().await {
+            // Nobody is there for the answer, and the log says so.
+            self.with_held_head(&bytes, |connection, head, _| {
+                connection.finish(0, &meta, 0, head, error_type(cut));
+            });
+            return Err(cut);
+        }
         self.compact_input();
         let reply = self.within_wait(&mut reply).await.unwrap_or_else(miss::too_slow);
         // A drain may have begun meanwhile.
@@ -117,15 +123,8 @@ impl<W: Wire> Connection<W> {
     pub(super) async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
         let FileBody { file, status, meta, head: bytes } = body;
         self.compact_input();
-        self.has_streamed = true;
         let (sent, result) = self.send_file(file).await;
-        let error = match result {
-            Ok(()) => "",
-            Err(Cut::Client) => "client_closed",
-            Err(Cut::SlowReader) => "write_timeout",
-            Err(Cut::FileShrank) => "file_shrank",
-            Err(Cut::FileFailed) => "file_failed",
-        };
+        let error = result.map_or_else(error_type, |()| "");
         self.with_held_head(&bytes, |connection, head, _| {
             connection.finish(status, &meta, sent, head, error)
         });
@@ -161,6 +160,16 @@ impl<W: Wire> Connection<W> {
         self.context
             .access
             .record(self.client, &Entry { status, body_bytes, error: refusal.reason, ..known });
+    }
+}
+
+/// How the access log names the end of an answer that did not reach its own.
+fn error_type(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Client => "client_closed",
+        Cut::SlowReader => "write_timeout",
+        Cut::FileShrank => "file_shrank",
+        Cut::FileFailed => "file_failed",
     }
 }
 

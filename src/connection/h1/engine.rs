@@ -43,7 +43,6 @@ pub async fn serve(wire: impl Wire, client: IpAddr, context: Rc<Context>) {
         line_start: 0,
         turn: 0,
         has_served: false,
-        has_streamed: false,
         end: End::Open,
     };
     // A cut was logged with the request that it hit; there is nobody left to tell.
@@ -78,8 +77,6 @@ pub(super) struct Connection<W> {
     empty_lines: u8,
     /// At least one request was answered.
     pub(super) has_served: bool,
-    /// The last answer was a large file: its end may be in the kernel for long.
-    pub(super) has_streamed: bool,
     pub(super) end: End,
 }
 
@@ -241,7 +238,6 @@ impl<W: Wire> Connection<W> {
             }
             Parsed::Complete(head) => {
                 self.head_deadline_ms = None;
-                self.has_streamed = false;
                 self.empty_lines = 0;
                 self.line_start = 0;
                 self.consumed += head.bytes;

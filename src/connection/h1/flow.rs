@@ -65,8 +65,10 @@ pub(super) enum Patience {
 /// A fresh connection may still send its first request, and a begun head its end, for this long after a
 /// drain began: closing at once would race with a request on its way.
 const FRESH_MS_AT_DRAIN: u64 = 1000;
-/// How often a drain looks whether a client has acknowledged its last bytes: the kernel tells nobody.
-const DELIVERY_LOOK: Duration = Duration::from_millis(20);
+/// How often is looked whether a client has acknowledged its last bytes: the kernel tells nobody.
+const DELIVERY_LOOK: Duration = Duration::from_secs(1);
+/// And how often while the process waits for that to end.
+const DELIVERY_LOOK_AT_DRAIN: Duration = Duration::from_millis(20);
 
 impl<W: Wire> Connection<W> {
     pub(super) fn deadline(&self, from_now_ms: u64) -> u64 {
@@ -207,10 +209,6 @@ impl<W: Wire> Connection<W> {
     /// Ends the connection so that its last answer arrives: half-close, then read and drop what the
     /// client still sends, within bounds (RFC 9112 §9.6; cases D06, D10). A plain close with unread
     /// input makes the kernel send a reset that overtakes the answer.
-    ///
-    /// While the process drains it lasts until the client has acknowledged everything, however long
-    /// the drain allows: the network of a container ends with its process, and what the kernel still
-    /// had to send would be lost (case H01).
     pub(super) async fn linger(&mut self) {
         if self.shut_down().await.is_err() {
             return;
@@ -220,23 +218,41 @@ impl<W: Wire> Connection<W> {
         while left > 0 {
             self.input.clear();
             self.consumed = 0;
-            let deadline_ms = if self.context.is_draining() { u64::MAX } else { deadline_ms };
             match self.fill(Phase::Linger, deadline_ms).await {
                 Read::Bytes => left = left.saturating_sub(self.input.len() as u64),
-                Read::Draining if self.wire.unacknowledged_bytes() > 0 => {
-                    tokio::time::sleep(DELIVERY_LOOK).await;
-                }
-                Read::Draining | Read::End | Read::Expired => return,
+                Read::Draining | Read::End | Read::Expired => break,
             }
+        }
+        self.delivered().await;
+    }
+
+    /// Waits until the client has acknowledged everything, as long as it acknowledges something within
+    /// each `write_timeout`. The connection keeps its place under the limit meanwhile: megabytes may
+    /// be in the kernel, for a client that reads slowly or not at all. And the network of a container
+    /// ends with its process: what the kernel still has to send at the end of a drain is lost (case H01).
+    async fn delivered(&mut self) {
+        let mut before = self.wire.unacknowledged_bytes();
+        let mut give_up_ms = self.deadline(self.context.limits.write_ms_max);
+        while before > 0 {
+            let look = if self.context.is_draining() { DELIVERY_LOOK_AT_DRAIN } else { DELIVERY_LOOK };
+            tokio::time::sleep(look).await;
+            let left = self.wire.unacknowledged_bytes();
+            if left < before {
+                give_up_ms = self.deadline(self.context.limits.write_ms_max);
+            } else if monotonic_coarse_ms() >= give_up_ms {
+                self.wire.reset_on_close();
+                return;
+            }
+            before = left;
         }
     }
 
-    /// Ends the connection after an answer that the client knew to be the last. Lingers where
-    /// something unread is there (a look at it costs no system call when the last read was short),
-    /// and where much of the answer may still be in the kernel.
+    /// Ends the connection after an answer that the client knew to be the last. Lingers only where
+    /// something unread is there (a look at it costs no system call when the last read was short), or
+    /// something of the answer is still in the kernel.
     pub(super) async fn close(&mut self) {
         let has_unread = self.consumed < self.input.len() || self.poll_unread().await;
-        if has_unread || self.has_streamed || self.context.is_draining() {
+        if has_unread || self.wire.unacknowledged_bytes() > 0 {
             self.linger().await;
         } else {
             let _ = self.shut_down().await;

@@ -1,0 +1,203 @@
+//! The start of the process: everything is opened first, and only then taken into service. What cannot
+//! be had is said in one line that names it and what to do.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+
+use super::shared::Shared;
+use super::{admin, listen, worker};
+use crate::config::checked::{self, AccessFormat, Config};
+use crate::fs::{Refresher, Root};
+use crate::handlers::static_files;
+use crate::limits::{DESCRIPTORS_RESERVED, Limits};
+use crate::offload::{Offload, Pool};
+use crate::sys::clock::monotonic_coarse_ms;
+use crate::sys::{cpu, process};
+use crate::telemetry::access;
+use crate::telemetry::log::{self, Level};
+use crate::telemetry::sink::Sink;
+
+/// Threads of the offload pool for each worker.
+const OFFLOAD_THREADS_PER_WORKER: usize = 4;
+
+/// What runs, as far as the main thread looks after it.
+pub(super) struct Running {
+    pub(super) shared: Arc<Shared>,
+    pub(super) roots: Vec<Arc<Root>>,
+    pub(super) refresher: Refresher,
+    pub(super) access_sink: Option<Sink>,
+}
+
+/// What is open and ready to be served from: nothing of it takes a request yet.
+pub(super) struct Prepared {
+    limits: Limits,
+    listeners: Vec<Vec<TcpListener>>,
+    admin_listener: Option<TcpListener>,
+    routes: Vec<checked::Route>,
+    roots: Vec<Arc<Root>>,
+    pool: Pool,
+    access: checked::AccessFormat,
+    access_sink: Option<Sink>,
+}
+
+/// Opens listeners, roots, pool and logs, in an order in which a failure leaves nothing behind. May
+/// hang, as a root or a log file may when it is opened.
+///
+/// # Errors
+/// One line that names what could not be opened and what to do.
+pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
+    let Config { server, log: log_config, mut limits, routes } = config;
+    let (workers, source) = worker_count(&server);
+    limits.connections_max = affordable_connections(&limits);
+    let threads = match usize::try_from(limits.offload_threads_max).unwrap_or(usize::MAX) {
+        0 => workers * OFFLOAD_THREADS_PER_WORKER,
+        threads => threads,
+    };
+    let pool = Offload::start(threads, limits.offload_queue_max).map_err(|error| {
+        format!("cannot start a thread: {error}; raise the limit of processes (ulimit -u)")
+    })?;
+    let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+    for address in &server.listen {
+        for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers)?) {
+            own.push(listener);
+        }
+    }
+    let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
+    let admin_listener = admin_listener.and_then(|mut listeners| listeners.pop());
+    let roots = open_roots(&routes, pool)?;
+    let access_sink = open_access_log(&log_config, &limits)?;
+    let fields = json!({ "version": env!("CARGO_PKG_VERSION"), "workers": workers, "workers_from": source,
+        "connections": limits.connections_max, "offload_threads": threads, "routes": routes.len() });
+    log::event(Level::Info, "starting", &fields);
+    let access = log_config.access;
+    Ok(Prepared { limits, listeners, admin_listener, routes, roots, pool, access, access_sink })
+}
+
+/// Starts the workers and the admin thread. Quick: nothing here is opened by name.
+///
+/// # Errors
+/// One line that names the thread that could not be started.
+pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
+    let Prepared { limits, listeners, admin_listener, routes, roots, pool, access, access_sink } = prepared;
+    let shared = Arc::new(Shared::new(listeners.len(), limits.connections_max));
+    let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
+    let now_ms = monotonic_coarse_ms();
+    shared.workers.iter().for_each(|worker| worker.beat(now_ms));
+    let routes = Arc::new(routes);
+    for (number, listeners) in listeners.into_iter().enumerate() {
+        shared.listeners_open.fetch_add(listeners.len() as u64, Ordering::Relaxed);
+        shared.workers_running.fetch_add(1, Ordering::Relaxed);
+        worker::start(worker::Plan {
+            number,
+            listeners,
+            limits: limits.clone(),
+            routes: Arc::clone(&routes),
+            roots: roots.clone(),
+            access,
+            access_sink: access_sink.clone(),
+            shared: Arc::clone(&shared),
+        })
+        .map_err(|error| format!("cannot start worker {number}: {error}"))?;
+    }
+    if let Some(listener) = admin_listener {
+        admin::start(listener, Arc::clone(&shared))
+            .map_err(|error| format!("cannot start the admin thread: {error}"))?;
+    }
+    for address in addresses.into_iter().flatten() {
+        log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
+    }
+    Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink })
+}
+
+fn worker_count(server: &checked::Server) -> (usize, String) {
+    match server.workers {
+        Some(workers) => (workers, "configuration".to_owned()),
+        None => {
+            let cpus = cpu::available();
+            (cpus.count, cpus.source)
+        }
+    }
+}
+
+/// The connection limit, lowered to what descriptors there are.
+fn affordable_connections(limits: &Limits) -> u64 {
+    let Ok(descriptors) = process::raise_descriptor_limit() else { return limits.connections_max };
+    let affordable = descriptors.saturating_sub(DESCRIPTORS_RESERVED.min(descriptors / 2)).max(1);
+    if affordable < limits.connections_max {
+        let fields = json!({ "wanted": limits.connections_max, "connections": affordable, "descriptors": descriptors,
+            "hint": "raise the descriptor limit (ulimit -n)" });
+        log::event(Level::Warn, "connection limit lowered", &fields);
+    }
+    affordable.min(limits.connections_max)
+}
+
+/// Opens the root of each static route, each directory once.
+pub(super) fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Arc<Root>>, String> {
+    let mut known: HashMap<(PathBuf, bool), Arc<Root>> = HashMap::new();
+    let mut roots = Vec::new();
+    for route in routes {
+        let checked::Handler::Static(config) = &route.handler else { continue };
+        let key = (config.root.clone(), config.follow_symlinks);
+        let root = match known.get(&key) {
+            Some(root) => Arc::clone(root),
+            None => {
+                let root =
+                    static_files::open_root(config, pool).map_err(|error| explain_root(config, &error))?;
+                known.insert(key, Arc::clone(&root));
+                root
+            }
+        };
+        let (mode, file_system) = root.mode();
+        let fields = json!({ "route": route.name, "root": root.path().display().to_string(),
+            "file_system": file_system, "files": mode.describe(), "resolve_cached": root.support().cached });
+        log::event(Level::Info, "root", &fields);
+        roots.push(root);
+    }
+    Ok(roots)
+}
+
+fn explain_root(config: &checked::Static, error: &std::io::Error) -> String {
+    let hint = match error.raw_os_error() {
+        Some(libc::ENOENT) => "the directory does not exist: create or mount it",
+        Some(libc::EACCES) => "no permission: make it readable for the user that runs the server",
+        Some(libc::ENOSYS) => "this kernel has no openat2: Linux 5.6 or newer is needed",
+        Some(libc::EPERM) => "a seccomp profile refuses openat2: allow it",
+        _ => "see openat2(2)",
+    };
+    format!("cannot serve {}: {error}; {hint}", config.root.display())
+}
+
+fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink>, String> {
+    if config.access == AccessFormat::Off {
+        return Ok(None);
+    }
+    let bytes_max = limits.log_queue_bytes_max;
+    let target =
+        config.access_file.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
+    let voice = access::voice(config.access, target);
+    let sink = match &config.access_file {
+        None => {
+            // The descriptor itself: a buffer in between would tear lines where a write fails.
+            let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+            stdout.and_then(|stdout| Sink::start("access-log", File::from(stdout), bytes_max, voice))
+        }
+        Some(path) => {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            let file = file.map_err(|error| {
+                format!(
+                    "cannot open the access log {}: {error}; choose a writable path or stdout",
+                    path.display()
+                )
+            })?;
+            Sink::start("access-log", file, bytes_max, voice)
+        }
+    };
+    sink.map(Some).map_err(|error| format!("cannot start the access log: {error}"))
+}
