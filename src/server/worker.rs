@@ -40,14 +40,20 @@ pub(super) struct Plan {
 /// # Errors
 /// The thread or its runtime cannot be started, or a listener cannot be watched.
 pub(super) fn start(plan: Plan) -> io::Result<()> {
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let name = format!("worker-{}", plan.number);
     let (report, registered) = mpsc::channel();
     std::thread::Builder::new().name(name).spawn(move || {
-        LocalSet::new().block_on(&runtime, work(plan, report));
-        // Connections that were cut are still tasks: dropping them would wait for nothing, but a
-        // blocked close is not worth a delay of the exit.
-        runtime.shutdown_background();
+        // Built here: a runtime may not be dropped on a thread that runs one, as it would be where the
+        // thread cannot be had.
+        match Builder::new_current_thread().enable_io().enable_time().build() {
+            Err(error) => drop(report.send(Err(error))),
+            Ok(runtime) => {
+                LocalSet::new().block_on(&runtime, work(plan, report));
+                // Connections that were cut are still tasks: dropping them would wait for nothing, but
+                // a blocked close is not worth a delay of the exit.
+                runtime.shutdown_background();
+            }
+        }
     })?;
     registered.recv().map_err(|_| io::Error::other("its thread ended"))?
 }
