@@ -84,3 +84,35 @@ impl Health for Report {
         if *self.0.phase.borrow() == Phase::Serving { Ok(()) } else { Err("draining".to_owned()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_stops_stamping_is_named_and_a_drain_is_not_ready() {
+        let shared = Arc::new(Shared::new(2, 10));
+        let report = Report(Arc::clone(&shared));
+        let now = monotonic_coarse_ms();
+        shared.workers[0].beat(now);
+        shared.workers[1].beat(now.saturating_sub(HEARTBEAT_MS_MAX + 2_000));
+        let silent = report.live().unwrap_err();
+        assert!(silent.starts_with("worker 1 silent for 1"), "{silent}");
+        shared.workers[1].beat(now);
+        assert_eq!((report.live(), report.ready()), (Ok(()), Ok(())));
+        shared.phase.send_replace(Phase::Leaving);
+        assert_eq!((report.live(), report.ready()), (Ok(()), Err("draining".to_owned())));
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let shared = Arc::new(Shared::new(1, 2));
+        let places = [shared.enter(), shared.enter(), shared.enter()];
+        assert_eq!(places.iter().filter(|place| place.is_some()).count(), 2);
+        // The refused one is counted for a moment only: its place was dropped with the refusal.
+        assert_eq!(shared.connections.load(Ordering::Relaxed), 2);
+        drop(places);
+        assert_eq!(shared.connections.load(Ordering::Relaxed), 0);
+        assert!(shared.enter().is_some());
+    }
+}
