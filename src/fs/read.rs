@@ -58,11 +58,16 @@ pub fn resident(
     }
 }
 
-/// Appends the whole file of `size` bytes without waiting, or nothing.
-pub fn whole_resident(file: &OpenFile, buffer: &mut Vec<u8>) -> Step<Result<(), Miss>> {
-    let (start, size) = (buffer.len(), usize::try_from(file.stat().size).unwrap_or(usize::MAX));
+/// Appends `size` bytes from `offset` without waiting, or nothing.
+pub fn part_resident(
+    file: &OpenFile,
+    offset: u64,
+    size: u64,
+    buffer: &mut Vec<u8>,
+) -> Step<Result<(), Miss>> {
+    let (start, size) = (buffer.len(), usize::try_from(size).unwrap_or(usize::MAX));
     let outcome = fill(buffer, start, size, |buffer, done| {
-        resident(file, done as u64, size - done, &Warm::default(), buffer)
+        resident(file, offset + done as u64, size - done, &Warm::default(), buffer)
     });
     if !matches!(outcome, Step::Ready(Ok(()))) {
         buffer.truncate(start);
@@ -96,12 +101,12 @@ fn shrunk() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read")
 }
 
-/// The whole file, waiting as long as it takes. Runs in the pool.
-pub(in crate::fs) fn whole_waiting(file: &OpenFile) -> Result<Vec<u8>, Miss> {
-    let size = usize::try_from(file.stat().size).unwrap_or(usize::MAX);
+/// `size` bytes from `offset`, waiting as long as it takes. Runs in the pool.
+pub(in crate::fs) fn part_waiting(file: &OpenFile, offset: u64, size: u64) -> Result<Vec<u8>, Miss> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
     let mut buffer = Vec::with_capacity(size);
     let outcome = fill(&mut buffer, 0, size, |buffer, done| {
-        Step::Ready(read_at(file.fd(), buffer, size - done, done as u64, Wait::May))
+        Step::Ready(read_at(file.fd(), buffer, size - done, offset + done as u64, Wait::May))
     });
     match outcome {
         Step::Ready(result) => result.map(|()| buffer),
@@ -112,13 +117,17 @@ pub(in crate::fs) fn whole_waiting(file: &OpenFile) -> Result<Vec<u8>, Miss> {
 /// A file that a connection streams, shared with the pool while a read of it runs there.
 pub type Shared = Arc<OpenFile>;
 
-/// Reads the whole file in the pool.
+/// Reads `size` bytes from `offset` in the pool.
 ///
 /// # Errors
 /// The pool is full.
-pub fn whole_in_pool(file: OpenFile) -> Result<impl Future<Output = Result<Vec<u8>, Miss>>, Full> {
+pub fn part_in_pool(
+    file: OpenFile,
+    offset: u64,
+    size: u64,
+) -> Result<impl Future<Output = Result<Vec<u8>, Miss>>, Full> {
     let lane = file.lane();
-    let job = lane.run(move || whole_waiting(&file))?;
+    let job = lane.run(move || part_waiting(&file, offset, size))?;
     Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
 }
 

@@ -114,7 +114,7 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane
     if let Found::File(file, content) = &mut found
         && stat.size <= FILE_INLINE_BYTES_MAX
     {
-        *content = Some(read::whole_waiting(file)?);
+        *content = Some(read::part_waiting(file, 0, stat.size)?);
     }
     Ok(found)
 }

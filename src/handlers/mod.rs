@@ -3,6 +3,7 @@
 
 pub mod miss;
 pub mod redirect;
+pub mod representation;
 pub mod respond;
 pub mod static_files;
 

@@ -1,19 +1,17 @@
-//! Files beneath a root: what the target names, the index of a directory, the redirect to it, and the
-//! fields that describe a file (RFC 9110 §8). Conditions beyond If-None-Match, ranges and codings are
-//! a later milestone.
+//! Files beneath a root: what the target names, the index of a directory, the redirect to it. What a
+//! file answers stands in `representation`.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::checked;
-use crate::fs::{Found, Links, Miss, OpenFile, Root, Step, View};
+use crate::fs::{Found, Links, Miss, Root, Step, View};
+use crate::handlers::representation::{self, Asked, OwnedAsked};
 use crate::handlers::{miss, redirect};
-use crate::message::{Answer, Body, Fields, Reply, Request};
+use crate::message::{Answer, Fields, Reply, Request};
 use crate::offload::Pool;
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, has_hidden_segment};
-use crate::semantics::{date, etag, mime};
-use crate::sys::clock;
 
 const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 
@@ -37,7 +35,7 @@ pub fn open_root(config: &checked::Static, pool: Pool) -> std::io::Result<Arc<Ro
 struct Ask {
     paths: Vec<Vec<u8>>,
     wants_index: bool,
-    none_match: Vec<Vec<u8>>,
+    asked: OwnedAsked,
     /// Where a directory redirects to.
     location: Vec<u8>,
 }
@@ -81,7 +79,7 @@ impl StaticFiles {
             let candidate = [relative, name.as_bytes()].concat();
             match self.view.open(&candidate) {
                 Step::Ready(Ok(Found::File(file, _))) => {
-                    return Answer::Ready(describe(file, None, &candidate, request.values("if-none-match")));
+                    return Answer::Ready(representation::reply(file, None, &candidate, &Asked::of(request)));
                 }
                 Step::Ready(Ok(Found::Directory) | Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
@@ -103,7 +101,7 @@ impl StaticFiles {
     ) -> Answer {
         match self.view.open(relative) {
             Step::Ready(Ok(Found::File(file, _))) => {
-                Answer::Ready(describe(file, None, relative, request.values("if-none-match")))
+                Answer::Ready(representation::reply(file, None, relative, &Asked::of(request)))
             }
             Step::Ready(Ok(Found::Directory)) => {
                 Answer::Ready(to_directory(relative, &with_slash(path, query)))
@@ -120,8 +118,7 @@ impl StaticFiles {
             Ok(found) => Answer::Wait(Box::pin(async move {
                 match found.await {
                     Ok((number, Found::File(file, content))) => {
-                        let none_match = ask.none_match.iter().map(Vec::as_slice);
-                        describe(file, content, &ask.paths[number], none_match)
+                        representation::reply(file, content, &ask.paths[number], &ask.asked.borrowed())
                     }
                     Ok((_, Found::Directory)) if ask.wants_index => miss::reply(&Miss::NotFound),
                     Ok((_, Found::Directory)) => to_directory(&ask.paths[0], &ask.location),
@@ -133,8 +130,7 @@ impl StaticFiles {
 }
 
 fn ask(request: &Request<'_>, paths: Vec<Vec<u8>>, wants_index: bool, location: Vec<u8>) -> Ask {
-    let none_match = request.values("if-none-match").map(<[u8]>::to_vec).collect();
-    Ask { paths, wants_index, none_match, location }
+    Ask { paths, wants_index, asked: OwnedAsked::of(request), location }
 }
 
 /// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be
@@ -156,29 +152,4 @@ fn with_slash(path: &SafePath<'_>, query: Option<&[u8]>) -> Vec<u8> {
         location.extend_from_slice(query);
     }
     location
-}
-
-/// The answer that a file gives: 200 with its content, or 304.
-fn describe<'a>(
-    file: OpenFile,
-    content: Option<Vec<u8>>,
-    name: &[u8],
-    none_match: impl Iterator<Item = &'a [u8]>,
-) -> Reply {
-    let stat = *file.stat();
-    let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns);
-    let mut none_match = none_match.peekable();
-    if none_match.peek().is_some() && none_match.any(|value| etag::none_match_names(value, tag.as_deref())) {
-        let fields = tag.map_or(Fields::Empty, |tag| Fields::of(&[("ETag", &tag)]));
-        return Reply::bodiless(304, fields);
-    }
-    let content_type = mime::of_name(name);
-    // RFC 9110 §8.8.2.1: never later than Date; a flattened time says nothing (case B08).
-    let is_honest = !etag::is_flattened(stat.mtime_s) && stat.mtime_s <= clock::wall_coarse().0;
-    let modified = is_honest.then(|| date::http_date(stat.mtime_s)).flatten();
-    let mut pairs = vec![("Content-Type", &*content_type)];
-    pairs.extend(modified.as_deref().map(|date| ("Last-Modified", date)));
-    pairs.extend(tag.as_deref().map(|tag| ("ETag", tag)));
-    let body = content.map_or_else(|| Body::File(file), Body::Owned);
-    Reply { status: 200, fields: Fields::of(&pairs), body }
 }

@@ -4,7 +4,7 @@
 mod reply;
 mod request;
 
-pub use reply::{Body, Fields, Reply};
+pub use reply::{Body, Fields, Parts, Reply};
 pub use request::{Field, Request, Where};
 
 use std::future::Future;

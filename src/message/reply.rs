@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use crate::fs::OpenFile;
+use crate::semantics::range::ByteRange;
 use crate::semantics::status;
 
 /// Field lines, each ended by CRLF.
@@ -57,8 +58,36 @@ pub enum Body {
     Shared(Rc<[u8]>),
     /// Bytes of this answer.
     Owned(Vec<u8>),
-    /// A whole file; the engine reads it through `fs`.
-    File(OpenFile),
+    /// A part of a file, which may be all of it; the engine reads it through `fs`.
+    File(OpenFile, ByteRange),
+    /// Several parts of a file with text between them (multipart/byteranges).
+    Parts(Box<Parts>),
+}
+
+/// Parts of a file with what stands around them.
+#[derive(Debug)]
+pub struct Parts {
+    /// The file.
+    pub file: OpenFile,
+    /// Each part with the text before it.
+    pub parts: Vec<(Vec<u8>, ByteRange)>,
+    /// The text behind the last.
+    pub end: Vec<u8>,
+}
+
+impl Parts {
+    /// Bytes of text and file together.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let parts = self.parts.iter().map(|(before, range)| before.len() as u64 + range.len());
+        parts.sum::<u64>() + self.end.len() as u64
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl Body {
@@ -69,7 +98,8 @@ impl Body {
             Body::Empty => 0,
             Body::Shared(bytes) => bytes.len() as u64,
             Body::Owned(bytes) => bytes.len() as u64,
-            Body::File(file) => file.stat().size,
+            Body::File(_, range) => range.len(),
+            Body::Parts(parts) => parts.len(),
         }
     }
 

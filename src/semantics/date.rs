@@ -3,6 +3,16 @@
 //! Own code because the server's dates come from CLOCK_REALTIME_COARSE as integers, and the known
 //! crates panic on or refuse files from before 1970 (case B08).
 
+/// The time that a field value says, in any of the three forms of RFC 9110 §5.6.7; `None` for
+/// anything else. Read by `httpdate`; whatever it takes is a time from 1970 on.
+#[must_use]
+pub fn parse_http_date(value: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(value.trim_ascii()).ok()?;
+    let time = httpdate::parse_http_date(text).ok()?;
+    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
+}
+
 /// Length of an IMF-fixdate.
 pub const HTTP_DATE_BYTES: usize = 29;
 
@@ -69,6 +79,18 @@ pub fn common_log(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_three_forms_are_read() {
+        let check =
+            |value: &str, expected| assert_eq!(parse_http_date(value.as_bytes()), expected, "{value}");
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777));
+        check("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777));
+        check(" Sun Nov  6 08:49:37 1994 ", Some(784_111_777));
+        for bad in ["", "784111777", "Sun, 06 Nov 1994 08:49:37", "Sun, 32 Nov 1994 08:49:37 GMT", "\u{e9}"] {
+            check(bad, None);
+        }
+    }
 
     #[test]
     fn dates_are_those_of_the_rfc() {

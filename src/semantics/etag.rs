@@ -1,4 +1,4 @@
-//! Entity tags (RFC 9110 §8.8.3) and If-None-Match (§13.1.2).
+//! Entity tags (RFC 9110 §8.8.3) and the lists of If-Match and If-None-Match (§13.1.1, §13.1.2).
 //!
 //! A tag is size and modification time with nanoseconds: no inode, so that replicas behind a
 //! balancer agree (docs/adr/0004-etag.md).
@@ -20,22 +20,33 @@ pub fn is_flattened(mtime_s: i64) -> bool {
 /// A list that breaks the grammar ends there: what stood before counts, the rest does not.
 #[must_use]
 pub fn none_match_names(value: &[u8], current: Option<&str>) -> bool {
+    is_named(value, |_, tag| current.is_some_and(|current| current.as_bytes() == tag))
+}
+
+/// Whether one value of If-Match names `current`, by strong comparison (RFC 9110 §8.8.3.2): a weak tag
+/// never does. `*` names any.
+#[must_use]
+pub fn match_names(value: &[u8], current: Option<&str>) -> bool {
+    is_named(value, |is_weak, tag| !is_weak && current.is_some_and(|current| current.as_bytes() == tag))
+}
+
+fn is_named(value: &[u8], is_current: impl Fn(bool, &[u8]) -> bool) -> bool {
     let value = value.trim_ascii();
     if value == b"*" {
         return true;
     }
-    let current = current.map(str::as_bytes);
     let mut rest = value;
     loop {
         while let [b' ' | b'\t' | b',', tail @ ..] = rest {
             rest = tail;
         }
-        let opaque = rest.strip_prefix(b"W/").unwrap_or(rest);
+        let weak = rest.strip_prefix(b"W/");
+        let opaque = weak.unwrap_or(rest);
         let Some(end) = opaque.strip_prefix(b"\"").and_then(|inner| memchr::memchr(b'"', inner)) else {
             return false;
         };
         let (tag, tail) = opaque.split_at(end + 2);
-        if Some(tag) == current {
+        if is_current(weak.is_some(), tag) {
             return true;
         }
         rest = tail.trim_ascii_start();
@@ -70,6 +81,8 @@ mod tests {
         ] {
             assert_eq!(none_match_names(value.as_bytes(), Some(tag)), matches, "{value}");
         }
+        assert!(match_names(b"\"a\", \"5-6-7\"", Some(tag)) && match_names(b"*", None));
+        assert!(!match_names(b"W/\"5-6-7\"", Some(tag)) && !match_names(b"5-6-7", Some(tag)));
         assert!(none_match_names(b"*", None));
         assert!(!none_match_names(b"\"a\"", None));
     }

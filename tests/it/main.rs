@@ -29,6 +29,7 @@ mod oracle;
 mod overlay;
 mod paths;
 mod quota;
+mod ranges;
 mod routes;
 mod slow;
 mod start;

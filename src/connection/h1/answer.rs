@@ -1,5 +1,7 @@
 //! The second half of a request's way: its answer goes into the output, onto the wire, into the log.
 
+use std::sync::Arc;
+
 use super::engine::{Connection, End, FileBody, Next, Waiting};
 use super::flow::Cut;
 use super::head::Head;
@@ -9,8 +11,9 @@ use crate::connection::wire::Wire;
 use crate::fs::{OpenFile, Step, read};
 use crate::handlers::miss;
 use crate::limits::FILE_INLINE_BYTES_MAX;
-use crate::message::{Answer, Body, Fields, Reply};
+use crate::message::{Answer, Body, Fields, Parts, Reply};
 use crate::semantics::head::{Refusal, Version};
+use crate::semantics::range::ByteRange;
 use crate::sys::clock::monotonic_us;
 use crate::telemetry::access::Entry;
 
@@ -52,20 +55,35 @@ impl<W: Wire> Connection<W> {
             Body::Empty => {}
             Body::Shared(body) => self.output.extend_from_slice(&body),
             Body::Owned(body) => self.output.extend_from_slice(&body),
-            Body::File(file) if length > FILE_INLINE_BYTES_MAX => {
+            Body::Parts(parts) => {
+                let Parts { file, parts, end } = *parts;
                 let (status, meta) = (reply.status, *meta);
-                return Next::File(Box::new(FileBody { file, status, meta, head: bytes.to_vec() }));
+                return Next::File(Box::new(FileBody {
+                    file,
+                    parts,
+                    end,
+                    status,
+                    meta,
+                    head: bytes.to_vec(),
+                }));
             }
-            Body::File(file) => match read::whole_resident(&file, &mut self.output) {
-                Step::Ready(Ok(())) => {}
-                outcome => {
-                    self.output.truncate(mark);
-                    return match outcome {
-                        Step::Ready(Err(miss)) => self.send(miss::reply(&miss), meta, head, bytes),
-                        _ => read_in_pool(file, reply.status, reply.fields, *meta, bytes),
-                    };
+            Body::File(file, range) if length > FILE_INLINE_BYTES_MAX => {
+                let (status, meta, parts) = (reply.status, *meta, vec![(Vec::new(), range)]);
+                let (end, head) = (Vec::new(), bytes.to_vec());
+                return Next::File(Box::new(FileBody { file, parts, end, status, meta, head }));
+            }
+            Body::File(file, range) => {
+                match read::part_resident(&file, range.start, length, &mut self.output) {
+                    Step::Ready(Ok(())) => {}
+                    outcome => {
+                        self.output.truncate(mark);
+                        return match outcome {
+                            Step::Ready(Err(miss)) => self.send(miss::reply(&miss), meta, head, bytes),
+                            _ => read_in_pool(file, range, reply.status, reply.fields, *meta, bytes),
+                        };
+                    }
                 }
-            },
+            }
         }
         let sent = if meta.is_head { 0 } else { length };
         self.finish(reply.status, meta, sent, head, "");
@@ -119,11 +137,25 @@ impl<W: Wire> Connection<W> {
         }
     }
 
-    /// Sends a large file behind its head.
+    /// Sends parts of a file behind its head, and the text around them.
     pub(super) async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
-        let FileBody { file, status, meta, head: bytes } = body;
+        let FileBody { file, parts, end, status, meta, head: bytes } = body;
         self.compact_input();
-        let (sent, result) = self.send_file(file).await;
+        let file = Arc::new(file);
+        let (mut sent, mut result) = (0, Ok(()));
+        for (before, range) in parts {
+            self.output.extend_from_slice(&before);
+            let (of_part, outcome) = self.send_part(&file, range).await;
+            sent += of_part;
+            result = outcome;
+            if result.is_err() {
+                break;
+            }
+        }
+        if result.is_ok() {
+            self.output.extend_from_slice(&end);
+            result = self.flush().await;
+        }
         let error = result.map_or_else(error_type, |()| "");
         self.with_held_head(&bytes, |connection, head, _| {
             connection.finish(status, &meta, sent, head, error)
@@ -174,15 +206,23 @@ fn error_type(cut: Cut) -> &'static str {
 }
 
 /// A small file whose data is not resident: read in the pool, then sent like any bytes.
-fn read_in_pool(file: OpenFile, status: u16, fields: Fields, meta: Meta, head: &[u8]) -> Next {
-    let reply: std::pin::Pin<Box<dyn Future<Output = Reply>>> = match read::whole_in_pool(file) {
-        Err(full) => Box::pin(std::future::ready(miss::pool_full(full))),
-        Ok(content) => Box::pin(async move {
-            match content.await {
-                Ok(content) => Reply { status, fields, body: Body::Owned(content) },
-                Err(miss) => miss::reply(&miss),
-            }
-        }),
-    };
+fn read_in_pool(
+    file: OpenFile,
+    range: ByteRange,
+    status: u16,
+    fields: Fields,
+    meta: Meta,
+    head: &[u8],
+) -> Next {
+    let reply: std::pin::Pin<Box<dyn Future<Output = Reply>>> =
+        match read::part_in_pool(file, range.start, range.len()) {
+            Err(full) => Box::pin(std::future::ready(miss::pool_full(full))),
+            Ok(content) => Box::pin(async move {
+                match content.await {
+                    Ok(content) => Reply { status, fields, body: Body::Owned(content) },
+                    Err(miss) => miss::reply(&miss),
+                }
+            }),
+        };
     Next::Wait(Box::new(Waiting { reply, meta, head: head.to_vec() }))
 }

@@ -17,6 +17,7 @@ use crate::fs::OpenFile;
 use crate::limits::OUTPUT_PENDING_BYTES_MAX;
 use crate::message::Reply;
 use crate::semantics::head::{Framing, Refusal};
+use crate::semantics::range::ByteRange;
 use crate::sys::clock::monotonic_coarse_ms;
 
 /// Requests that a connection may have answered in a row: a few hundred microseconds of a worker.
@@ -119,9 +120,11 @@ pub(super) struct Waiting {
     pub(super) head: Vec<u8>,
 }
 
-/// A file that is to follow the output.
+/// Parts of a file that are to follow the output, with the text around them.
 pub(super) struct FileBody {
     pub(super) file: OpenFile,
+    pub(super) parts: Vec<(Vec<u8>, ByteRange)>,
+    pub(super) end: Vec<u8>,
     pub(super) status: u16,
     pub(super) meta: Meta,
     pub(super) head: Vec<u8>,

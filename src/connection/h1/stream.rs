@@ -4,7 +4,6 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 
 use super::engine::Connection;
@@ -13,6 +12,7 @@ use crate::connection::wire::Wire;
 use crate::fs::read::{self, Shared, Warm};
 use crate::fs::{Mode, OpenFile, Step};
 use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX, WARM_BYTES};
+use crate::semantics::range::ByteRange;
 
 /// Least that is read at once: a socket that takes a little at a time does not cost a system call a
 /// kilobyte.
@@ -27,18 +27,17 @@ enum Sent {
 }
 
 impl<W: Wire> Connection<W> {
-    /// Sends the pending output and the whole file behind it. Returns how many of its bytes were
+    /// Sends the pending output and a part of the file behind it. Returns how many of its bytes were
     /// sent in any case.
-    pub(super) async fn send_file(&mut self, file: OpenFile) -> (u64, Result<(), Cut>) {
-        let file = Arc::new(file);
-        let end = file.stat().size;
-        let (mut offset, mut turn) = (0, 0);
+    pub(super) async fn send_part(&mut self, file: &Shared, range: ByteRange) -> (u64, Result<(), Cut>) {
+        let ByteRange { start, end } = range;
+        let (mut offset, mut turn) = (start, 0);
         let (mut window, mut warm) = (FILE_CHUNK_BYTES, Warm::default());
         while offset < end {
             let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
-            let count = match self.send_next(&file, offset, left, window, &mut warm).await {
+            let count = match self.send_next(file, offset, left, window, &mut warm).await {
                 Ok(count) => count,
-                Err(cut) => return (offset, Err(cut)),
+                Err(cut) => return (offset - start, Err(cut)),
             };
             if count > 0 {
                 // What the socket took last time tells what it will take next time.
@@ -52,7 +51,7 @@ impl<W: Wire> Connection<W> {
                 tokio::task::yield_now().await;
             }
         }
-        (offset, self.flush().await)
+        (offset - start, self.flush().await)
     }
 
     /// One step of a stream: how many bytes of the file went to the kernel, 0 where the pool was asked

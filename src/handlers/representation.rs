@@ -1,0 +1,269 @@
+//! What a file answers: 200, 206, 304, 412 or 416, and the fields that describe it (RFC 9110 §8, §13,
+//! §14). Decided from plain values; the bytes are read later, by the engine.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::fs::OpenFile;
+use crate::message::{Body, Fields, Parts, Reply, Request};
+use crate::semantics::conditional::{self, Conditions, Outcome, Validators};
+use crate::semantics::method::Method;
+use crate::semantics::range::{self, ByteRange, Ranges};
+use crate::semantics::{date, etag, mime};
+use crate::sys::clock;
+
+/// The fields of a request that choose its answer, borrowed from it.
+#[derive(Debug, Default)]
+pub struct Asked<'a> {
+    if_match: Vec<&'a [u8]>,
+    if_none_match: Vec<&'a [u8]>,
+    if_modified_since: Option<&'a [u8]>,
+    if_unmodified_since: Option<&'a [u8]>,
+    if_range: Option<&'a [u8]>,
+    /// `None` for HEAD too: a range is for GET alone (RFC 9110 §14.2).
+    range: Option<&'a [u8]>,
+}
+
+impl<'a> Asked<'a> {
+    /// What `request` asks for. A field that may stand once and stands twice says nothing.
+    #[must_use]
+    pub fn of(request: &Request<'a>) -> Asked<'a> {
+        let mut asked = Asked::default();
+        let mut seen_twice = [false; 4];
+        for field in request.fields {
+            let once = match field.name.len() {
+                5 if field.name.eq_ignore_ascii_case("range") => (&mut asked.range, 0),
+                8 if field.name.eq_ignore_ascii_case("if-range") => (&mut asked.if_range, 1),
+                8 if field.name.eq_ignore_ascii_case("if-match") => {
+                    asked.if_match.push(field.value);
+                    continue;
+                }
+                13 if field.name.eq_ignore_ascii_case("if-none-match") => {
+                    asked.if_none_match.push(field.value);
+                    continue;
+                }
+                17 if field.name.eq_ignore_ascii_case("if-modified-since") => {
+                    (&mut asked.if_modified_since, 2)
+                }
+                19 if field.name.eq_ignore_ascii_case("if-unmodified-since") => {
+                    (&mut asked.if_unmodified_since, 3)
+                }
+                _ => continue,
+            };
+            let (slot, number) = once;
+            seen_twice[number] |= slot.replace(field.value).is_some();
+        }
+        let slots = [
+            &mut asked.range,
+            &mut asked.if_range,
+            &mut asked.if_modified_since,
+            &mut asked.if_unmodified_since,
+        ];
+        slots.into_iter().zip(seen_twice).filter(|(_, twice)| *twice).for_each(|(slot, _)| *slot = None);
+        // An If-Range that says nothing must not let a range through that it was to guard.
+        if request.method != Method::Get || seen_twice[1] {
+            asked.range = None;
+        }
+        asked
+    }
+
+    fn conditions(&self) -> Conditions<'_> {
+        Conditions {
+            if_match: &self.if_match,
+            if_none_match: &self.if_none_match,
+            if_modified_since: self.if_modified_since,
+            if_unmodified_since: self.if_unmodified_since,
+            if_range: self.if_range,
+        }
+    }
+}
+
+/// The same for a request whose buffer is gone.
+#[derive(Debug)]
+pub struct OwnedAsked {
+    lists: [Vec<Vec<u8>>; 2],
+    once: [Option<Vec<u8>>; 4],
+}
+
+impl OwnedAsked {
+    /// Copies what `request` asks for.
+    #[must_use]
+    pub fn of(request: &Request<'_>) -> OwnedAsked {
+        let asked = Asked::of(request);
+        let list = |values: &[&[u8]]| values.iter().map(|value| value.to_vec()).collect();
+        let once = [asked.if_modified_since, asked.if_unmodified_since, asked.if_range, asked.range];
+        OwnedAsked {
+            lists: [list(&asked.if_match), list(&asked.if_none_match)],
+            once: once.map(|value| value.map(<[u8]>::to_vec)),
+        }
+    }
+
+    /// As it was.
+    #[must_use]
+    pub fn borrowed(&self) -> Asked<'_> {
+        let [if_modified_since, if_unmodified_since, if_range, range] = &self.once;
+        Asked {
+            if_match: self.lists[0].iter().map(Vec::as_slice).collect(),
+            if_none_match: self.lists[1].iter().map(Vec::as_slice).collect(),
+            if_modified_since: if_modified_since.as_deref(),
+            if_unmodified_since: if_unmodified_since.as_deref(),
+            if_range: if_range.as_deref(),
+            range: range.as_deref(),
+        }
+    }
+}
+
+/// The answer that `file` gives. `content` is all of it, where the pool has read it already; `name` is
+/// the name whose ending says the type.
+#[must_use]
+pub fn reply(file: OpenFile, content: Option<Vec<u8>>, name: &[u8], asked: &Asked<'_>) -> Reply {
+    let stat = *file.stat();
+    let now_s = clock::wall_coarse().0;
+    let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns);
+    // RFC 9110 §8.8.2.1: never later than Date; a flattened time says nothing (case B08).
+    let is_honest = !etag::is_flattened(stat.mtime_s) && stat.mtime_s <= now_s;
+    let modified_s = is_honest.then_some(stat.mtime_s);
+    let modified = modified_s.and_then(date::http_date);
+    let validators = Validators { tag: tag.as_deref(), modified_s, now_s };
+    let mut pairs = Vec::with_capacity(6);
+    pairs.extend(tag.as_deref().map(|tag| ("ETag", tag)));
+    let range_counts = match conditional::evaluate(&asked.conditions(), &validators) {
+        Outcome::NotModified => return Reply::bodiless(304, Fields::of(&pairs)),
+        Outcome::Failed => return Reply::plain_with(412, &pairs),
+        Outcome::Proceed { range_counts } => range_counts,
+    };
+    pairs.extend(modified.as_deref().map(|date| ("Last-Modified", date)));
+    pairs.push(("Accept-Ranges", "bytes"));
+    let content_type = mime::of_name(name);
+    let ranges = match asked.range.filter(|_| range_counts) {
+        Some(value) => range::parse(value, stat.size),
+        None => Ranges::Whole,
+    };
+    match ranges {
+        Ranges::Whole => {
+            pairs.push(("Content-Type", &content_type));
+            let whole = ByteRange { start: 0, end: stat.size };
+            Reply { status: 200, fields: Fields::of(&pairs), body: body(file, content, whole) }
+        }
+        Ranges::One(part) => {
+            let content_range = content_range(part, stat.size);
+            pairs.extend([("Content-Type", &*content_type), ("Content-Range", &content_range)]);
+            Reply { status: 206, fields: Fields::of(&pairs), body: body(file, content, part) }
+        }
+        Ranges::Several(parts) => several(file, content.as_deref(), &parts, &content_type, &pairs),
+        Ranges::Unsatisfiable => {
+            let content_range = format!("bytes */{}", stat.size);
+            pairs.push(("Content-Range", &content_range));
+            Reply::plain_with(416, &pairs)
+        }
+    }
+}
+
+fn body(file: OpenFile, content: Option<Vec<u8>>, part: ByteRange) -> Body {
+    match content {
+        None => Body::File(file, part),
+        Some(mut content) => {
+            // Content is at most 128 KiB, and the part lies within it.
+            let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+            let (start, end) = (bound(part.start), bound(part.end));
+            content.truncate(end);
+            content.drain(..start);
+            Body::Owned(content)
+        }
+    }
+}
+
+fn content_range(part: ByteRange, size: u64) -> String {
+    format!("bytes {}-{}/{size}", part.start, part.end - 1)
+}
+
+/// RFC 9110 §15.3.7.2: each part with its type and range, nothing about ranges in the head itself.
+fn several(
+    file: OpenFile,
+    content: Option<&[u8]>,
+    ranges: &[ByteRange],
+    content_type: &str,
+    pairs: &[(&str, &str)],
+) -> Reply {
+    let (size, boundary) = (file.stat().size, boundary());
+    let mut parts = Vec::with_capacity(ranges.len());
+    for (number, part) in ranges.iter().enumerate() {
+        let break_before = if number == 0 { "" } else { "\r\n" };
+        let content_range = content_range(*part, size);
+        let before = format!(
+            "{break_before}--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {content_range}\r\n\r\n"
+        );
+        parts.push((before.into_bytes(), *part));
+    }
+    let end = format!("\r\n--{boundary}--\r\n").into_bytes();
+    let multipart = format!("multipart/byteranges; boundary={boundary}");
+    let fields = Fields::of(&[pairs, &[("Content-Type", multipart.as_str())]].concat());
+    let body = match content {
+        None => Body::Parts(Box::new(Parts { file, parts, end })),
+        Some(content) => {
+            let mut bytes = Vec::new();
+            for (before, part) in &parts {
+                let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+                bytes.extend_from_slice(before);
+                bytes.extend_from_slice(&content[bound(part.start)..bound(part.end)]);
+            }
+            bytes.extend_from_slice(&end);
+            Body::Owned(bytes)
+        }
+    };
+    Reply { status: 206, fields, body }
+}
+
+/// A line that a file does not hold by chance (RFC 2046 §5.1.1): the clock and a count, mixed by the
+/// finaliser of splitmix64, so that nobody knows it beforehand.
+fn boundary() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mix = |mut word: u64| {
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    };
+    let count = COUNT.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    let high = mix(clock::monotonic_us() ^ count);
+    format!("{high:016x}{:016x}", mix(high ^ count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::{Found, Links, Root, View};
+    use crate::offload::Offload;
+
+    /// The file `x` of 50 bytes, as the pool brings it: open, and with its content.
+    fn from_pool() -> (OpenFile, Vec<u8>) {
+        let directory = std::env::temp_dir().join(format!("scalws-representation-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("x"), (0..50).collect::<Vec<u8>>()).unwrap();
+        let root = Root::open(&directory, Links::Inside, Offload::start(1, 10).unwrap()).unwrap();
+        let found = View::new(&root).open_in_pool(vec![b"none".to_vec(), b"x".to_vec()]).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        match runtime.block_on(found) {
+            Ok((1, Found::File(file, Some(content)))) => (file, content),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_of_what_the_pool_has_read_are_cut_from_it() {
+        let check = |range: &str, status: u16, expected: &dyn Fn(&[u8]) -> bool| {
+            let (file, content) = from_pool();
+            let asked = Asked { range: Some(range.as_bytes()), ..Asked::default() };
+            let reply = reply(file, Some(content), b"x", &asked);
+            let Body::Owned(body) = &reply.body else { panic!("{:?}", reply.body) };
+            assert_eq!(reply.status, status, "{range}");
+            assert!(expected(body), "{range}: {body:?}");
+        };
+        check("bytes=10-19", 206, &|body| body == (10..20).collect::<Vec<u8>>());
+        check("bytes=0-0,49-", 206, &|body| {
+            let text = body.escape_ascii().to_string();
+            text.contains("Content-Range: bytes 0-0/50\\r\\n\\r\\n\\x00\\r\\n--")
+                && text.contains("Content-Range: bytes 49-49/50\\r\\n\\r\\n1\\r\\n--")
+                && text.ends_with("--\\r\\n")
+        });
+        check("bytes=9-5", 200, &|body| body.len() == 50);
+    }
+}
