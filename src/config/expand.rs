@@ -79,7 +79,8 @@ fn form_fault(inside: &str) -> Fault {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether a variable can have this name.
+pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.as_bytes()[0].is_ascii_digit()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

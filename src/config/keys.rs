@@ -41,6 +41,8 @@ pub(super) enum Kind {
     WordOrTable(&'static [&'static str], &'static str),
     /// Field names with their values.
     Fields,
+    /// A table or a list of any values.
+    Json,
 }
 
 /// How far this version takes a key.
@@ -131,7 +133,8 @@ fn after_limits() -> Vec<Key> {
         row("route.respond", "status", Kind::Integer(200, 599), "200", "Status of the answer."),
         row("route.respond", "body", Kind::Text, "", "Its body."),
         row("route.respond", "body_file", Kind::Text, "", "File with its body (at most 1 MiB), read once when the config is."),
-        row("route.respond", "content_type", Kind::Text, r#""text/plain; charset=utf-8""#, "`Content-Type` of the body."),
+        row("route.respond", "json", Kind::Json, "", "A JSON document as its body, in the order of the file, that may be put into a `<script>`: `<`, `>`, `&`, U+2028 and U+2029 are escaped. A table `{ env = \"N\", type = \"integer\", default = 3 }` is the value of the variable `N`; `type` is `string`, `integer`, `number` or `boolean`, and without `default` the variable must be set. Dates are written as strings."),
+        row("route.respond", "content_type", Kind::Text, r#""text/plain; charset=utf-8""#, "`Content-Type` of the body; of `json` the default is `application/json`."),
         row("route.respond", "headers", Kind::Fields, "{}", "Further fields, such as `{ \"Cache-Control\" = \"no-store\" }`."),
         row("route.redirect", "to", Kind::Text, "", "Where to: a path, or an `http` or `https` URL. `{rest}` in its path is what the request has below `path`. Required."),
         row("route.redirect", "status", Kind::Numbers(REDIRECT_STATUSES), "308", "Status of the answer."),

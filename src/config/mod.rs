@@ -1,7 +1,7 @@
 //! From files, variables and flags to one checked config, or to every mistake at once.
 //!
 //! `raw` is the config as it was typed, `checked` as it is meant; `keys` is the one table of all keys.
-//! In between, `check`, `route`, `respond`, `redirect` and `statics` read one slice each, by the
+//! In between, `check`, `route`, `respond`, `json`, `redirect` and `statics` read one slice each, by the
 //! readers in `read`, and tell `report` what they find. This room opens no socket, and no file but the
 //! config, a `body_file`, and the roots that it looks at.
 
@@ -15,6 +15,7 @@ pub mod docs;
 pub mod error;
 mod expand;
 pub mod explain;
+mod json;
 mod keys;
 mod overrides;
 mod raw;
@@ -99,7 +100,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
     let server = check::server(&root, &mut report);
     let log = check::log(&root, &mut report);
     let limits = check::limits(&root, &mut report);
-    let mut routes = route::routes(&root, &mut report);
+    let mut routes = route::routes(&root, &source.environment, &mut report);
     if root.get("route").is_some() || report.has_holes() {
         refuse_directory(source, &mut report);
     } else {

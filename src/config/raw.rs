@@ -26,6 +26,7 @@ pub(super) struct Node {
 pub(super) enum Value {
     Text(Text),
     Integer(i128),
+    Float(f64),
     Boolean(bool),
     List(Vec<Node>),
     Table(Table),
@@ -143,7 +144,9 @@ fn take_value(value: Spanned<DeValue<'_>>, key: String, lines: &Lines<'_>) -> No
         DeValue::String(text) => Value::Text(Text { text: text.into_owned(), typed: None }),
         DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
             .map_or(Value::Other("an integer that is too large"), Value::Integer),
-        DeValue::Float(_) => Value::Other("a number with a fraction"),
+        DeValue::Float(number) => {
+            number.as_str().parse().map_or(Value::Other("a number with a fraction"), Value::Float)
+        }
         DeValue::Boolean(value) => Value::Boolean(value),
         DeValue::Datetime(_) => Value::Other("a date"),
         DeValue::Array(list) => {

@@ -199,6 +199,7 @@ fn found(node: &Node) -> String {
             }
         }
         Value::Integer(number) => number.to_string(),
+        Value::Float(_) => "a number with a fraction".to_owned(),
         Value::Boolean(value) => value.to_string(),
         Value::List(_) => "a list".to_owned(),
         Value::Table(_) => "a table".to_owned(),

@@ -1,25 +1,41 @@
-//! `respond = { … }`: a fixed answer. Its body is in the config or in a file that is read now.
+//! `respond = { … }`: a fixed answer. Its body is in the config, in a file that is read now, or a JSON
+//! document that is put together now.
 
 use std::fs::File;
 use std::io::Read;
 
 use super::checked::Respond;
+use super::expand::Environment;
+use super::json;
 use super::raw::{Node, Table, Value};
 use super::report::Report;
 use crate::limits::RESPOND_BODY_BYTES_MAX;
 
 const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+/// Without a charset: JSON is UTF-8, and the type has no such parameter (RFC 8259 §11).
+const CONTENT_TYPE_OF_JSON: &str = "application/json";
+/// Keys of which a route has at most one.
+const BODIES: [&str; 3] = ["body", "body_file", "json"];
 
 /// Fields that the engine writes, or whose meaning ends at one hop (RFC 9110 §7.6.1).
 const RESERVED: [&str; 8] =
     ["content-length", "transfer-encoding", "connection", "date", "keep-alive", "upgrade", "trailer", "te"];
 
-pub(super) fn read(table: &Table, report: &mut Report<'_>) -> Option<Respond> {
+pub(super) fn read(table: &Table, environment: &Environment, report: &mut Report<'_>) -> Option<Respond> {
     let here = ("route.respond", table);
     let read = |report: &mut Report<'_>, node: &Node| report.integer(node, "", 200, 599);
     let status = report.value(here, "status", 200, read, u64::to_string);
-    let body = body(table, report);
-    let body_node = table.get("body").or_else(|| table.get("body_file"));
+    let mut body_nodes: Vec<_> = BODIES.iter().filter_map(|name| table.get(name)).collect();
+    body_nodes.sort_by(|left, right| left.origin.cmp(&right.origin));
+    let body = match body_nodes[..] {
+        [] => Some(Vec::new()),
+        [node] => body(node, environment, report),
+        [_, second, ..] => {
+            report.fault(second, "expected one of body, body_file and json, found two", None);
+            None
+        }
+    };
+    let body_node = body_nodes.first().copied();
     let content_type = if matches!(status, 204 | 205 | 304) {
         refuse_body(table, status, report);
         None
@@ -32,7 +48,7 @@ pub(super) fn read(table: &Table, report: &mut Report<'_>) -> Option<Respond> {
 
 /// These statuses have no content (RFC 9110 §15.3.5, §15.3.6, §15.4.5).
 fn refuse_body(table: &Table, status: u64, report: &mut Report<'_>) {
-    for name in ["body", "body_file", "content_type"] {
+    for name in ["body", "body_file", "json", "content_type"] {
         if let Some(node) = table.get(name)
             && !matches!(node.value, Value::Broken)
         {
@@ -42,14 +58,10 @@ fn refuse_body(table: &Table, status: u64, report: &mut Report<'_>) {
     }
 }
 
-fn body(table: &Table, report: &mut Report<'_>) -> Option<Vec<u8>> {
-    match (table.get("body"), table.get("body_file")) {
-        (None, None) => Some(Vec::new()),
-        (Some(_), Some(node)) => {
-            report.fault(node, "expected one of body and body_file, found both", None);
-            None
-        }
-        (Some(node), None) => {
+fn body(node: &Node, environment: &Environment, report: &mut Report<'_>) -> Option<Vec<u8>> {
+    match node.key.as_str() {
+        "route.respond.json" => json::read(node, environment, report),
+        "route.respond.body" => {
             let text = report.any_text(node)?;
             if text.len() as u64 > RESPOND_BODY_BYTES_MAX {
                 report.fault(node, "expected a body of at most 1 MiB", None);
@@ -58,7 +70,7 @@ fn body(table: &Table, report: &mut Report<'_>) -> Option<Vec<u8>> {
             report.set("route.respond.body", format!("{text:?}"), Some(node));
             Some(text.as_bytes().to_vec())
         }
-        (None, Some(node)) => {
+        _ => {
             let name = report.text(node)?;
             match read_file(name) {
                 Ok(body) => {
@@ -91,12 +103,13 @@ fn read_file(name: &str) -> Result<Vec<u8>, String> {
 
 fn content_type(table: &Table, body: Option<&Node>, report: &mut Report<'_>) -> Option<String> {
     let Some(node) = table.get("content_type") else {
-        body?;
-        report.set("route.respond.content_type", format!("{CONTENT_TYPE:?}"), None);
-        return Some(CONTENT_TYPE.to_owned());
+        let is_json = body?.key == "route.respond.json";
+        let content_type = if is_json { CONTENT_TYPE_OF_JSON } else { CONTENT_TYPE };
+        report.set("route.respond.content_type", format!("{content_type:?}"), None);
+        return Some(content_type.to_owned());
     };
-    if body.is_none() && table.lacks("body") && table.lacks("body_file") {
-        report.fault(node, "expected a body or body_file beside it", None);
+    if body.is_none() && BODIES.iter().all(|name| table.lacks(name)) {
+        report.fault(node, "expected body, body_file or json beside it", None);
     }
     let text = report.text(node)?;
     if !text.contains('/') || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {

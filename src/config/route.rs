@@ -8,6 +8,7 @@ use std::net::Ipv6Addr;
 
 use super::checked::{Handler, PathMatch, Route};
 use super::error::Origin;
+use super::expand::Environment;
 use super::raw::{Node, Table, Value};
 use super::report::Report;
 use super::{redirect, respond, statics};
@@ -35,7 +36,7 @@ struct Conditions {
 type Claim = (Option<String>, PathMatch, Option<Method>);
 
 /// All routes. When one of them is faulty the result is incomplete, and never used.
-pub(super) fn routes(root: &Table, report: &mut Report<'_>) -> Vec<Route> {
+pub(super) fn routes(root: &Table, environment: &Environment, report: &mut Report<'_>) -> Vec<Route> {
     let Some(node) = root.get("route") else {
         return Vec::new();
     };
@@ -52,7 +53,7 @@ pub(super) fn routes(root: &Table, report: &mut Report<'_>) -> Vec<Route> {
             continue;
         };
         let conditions = conditions(table, &node.origin, report);
-        let handler = handler(table, &node.origin, report);
+        let handler = handler(table, &node.origin, environment, report);
         let Some(conditions) = conditions else { continue };
         claim(&conditions, &mut claims, report);
         if let (Some(Handler::Static(_)), Some(methods)) = (&handler, &conditions.methods) {
@@ -301,7 +302,12 @@ fn method(report: &mut Report<'_>, node: &Node) -> Option<Method> {
     }
 }
 
-fn handler(table: &Table, origin: &Origin, report: &mut Report<'_>) -> Option<Handler> {
+fn handler(
+    table: &Table,
+    origin: &Origin,
+    environment: &Environment,
+    report: &mut Report<'_>,
+) -> Option<Handler> {
     let mut found: Vec<&Node> = HANDLERS.iter().filter_map(|name| table.get(name)).collect();
     found.sort_by(|left, right| left.origin.cmp(&right.origin));
     if let [_, second, ..] = found[..] {
@@ -318,7 +324,7 @@ fn handler(table: &Table, origin: &Origin, report: &mut Report<'_>) -> Option<Ha
         return None;
     };
     match node.key.as_str() {
-        "route.respond" => respond::read(slice, report).map(Handler::Respond),
+        "route.respond" => respond::read(slice, environment, report).map(Handler::Respond),
         "route.redirect" => {
             redirect::read(slice, &node.origin, table.get("exact").is_some(), report).map(Handler::Redirect)
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod documents;
 mod sources;
 mod values;
 
@@ -183,7 +184,7 @@ mod soup {
     use super::load_with;
     use crate::config::error::Origin;
 
-    const TOKENS: [&str; 36] = [
+    const TOKENS: [&str; 39] = [
         "[server]",
         "[[route]]",
         "[route.static]",
@@ -219,6 +220,9 @@ mod soup {
         "true",
         "\"${env:A}\"",
         "drain",
+        "json",
+        "{ env = \"A\", type = \"integer\" }",
+        "[route.respond.json]",
         " ",
     ];
 

@@ -30,6 +30,7 @@ mod overlay;
 mod paths;
 mod quota;
 mod ranges;
+mod respond;
 mod routes;
 mod slow;
 mod start;

@@ -209,7 +209,7 @@ fn handler_values() {
     );
     route(
         "respond = { body = \"x\", body_file = \"y\" }",
-        "@2:37: route.respond.body_file: expected one of body and body_file, found both",
+        "@2:37: route.respond.body_file: expected one of body, body_file and json, found two",
     );
     route(
         "respond = { body_file = \"/nope\" }",
@@ -221,7 +221,7 @@ fn handler_values() {
     );
     route(
         "respond = { content_type = \"text/html\" }",
-        "@2:28: route.respond.content_type: expected a body or body_file beside it",
+        "@2:28: route.respond.content_type: expected body, body_file or json beside it",
     );
     route(
         "respond = { headers = { \"X A\" = \"b\" } }",
