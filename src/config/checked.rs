@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use globset::Glob;
+
 use crate::limits::Limits;
 use crate::semantics::method::Method;
 
@@ -68,6 +70,8 @@ pub struct Route {
     pub path: PathMatch,
     /// Methods that match; `None`: all (Gateway API HTTPRouteMatch.method).
     pub methods: Option<Vec<Method>>,
+    /// Fields of all answers, checked like those of [`Respond`], and with no name that they have.
+    pub headers: Vec<(String, String)>,
     /// What answers.
     pub handler: Handler,
 }
@@ -127,4 +131,15 @@ pub struct Static {
     pub follow_symlinks: bool,
     /// Names tried for a directory, in order; may be empty.
     pub index: Vec<String>,
+    /// Cache-Control of files; the first glob that matches wins. They can be built into one set.
+    pub cache_control: Vec<CacheRule>,
+}
+
+/// One of `static.cache_control`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheRule {
+    /// Matches paths beneath the root.
+    pub glob: Glob,
+    /// Value of the field, checked like those of [`Respond`].
+    pub value: String,
 }

@@ -126,6 +126,8 @@ fn after_limits() -> Vec<Key> {
         row("route", "exact", Kind::Text, "", "This very path; a trailing slash counts. One of `exact` and `path` is required."),
         row("route", "path", Kind::Text, "", "This path and everything below it, on segment boundaries."),
         row("route", "methods", Kind::Texts, "", "Methods that the route is for. Without them: all."),
+        row("route", "headers", Kind::Fields, "{}", "Fields of all answers of the route, errors and 304 included. What lets a cache keep an answer (`Cache-Control` without `no-store`, `Expires`) is left out of the errors of `static`. Not for what tells of a single answer, such as `ETag`."),
+        row("route", "security_headers", Kind::Boolean, "", "`true` adds `X-Content-Type-Options: nosniff`, `Referrer-Policy: strict-origin-when-cross-origin`, `X-Frame-Options: DENY` and `Cross-Origin-Opener-Policy: same-origin`; what `headers` names stays as it is there. A Content-Security-Policy is for `headers`, as no one policy fits every page. Without this key `static` adds the first of them alone; `false` adds none."),
         row("route", "respond", Kind::Table("route.respond"), "", "A fixed answer. One of `respond`, `redirect` and `static` is required."),
         row("route", "redirect", Kind::Table("route.redirect"), "", "A redirect."),
         row("route", "static", Kind::Table("route.static"), "", "The files of a directory, for GET, HEAD and OPTIONS."),
@@ -141,10 +143,13 @@ fn after_limits() -> Vec<Key> {
         row("route.static", "root", Kind::Text, "", "The directory; relative to the working directory unless it begins with `/`. Required."),
         row("route.static", "symlinks", Kind::Word(SYMLINK_WORDS), r#""inside""#, "Follow relative symbolic links that stay inside the root, or none."),
         row("route.static", "index", Kind::Texts, r#"["index.html"]"#, "Names tried for a directory, in order."),
+        row("route.static", "cache_control", Kind::Tables("route.static.cache_control"), "[]", "`Cache-Control` of files, on 200, 206 and 304: a list of tables with `glob` and `value`. The first glob that matches wins; without one there is no such field."),
         no_effect(row("route.static", "precompressed", Kind::Boolean, "false", "Send `x.js.br` or `x.js.gz` for `x.js`.")),
         no_effect(row("route.static", "compress", Kind::Boolean, "false", "Compress on the fly.")),
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
         not_built(row("route.static", "spa", Kind::Text, "", "File that answers paths without a file.")),
+        row("route.static.cache_control", "glob", Kind::Text, "", "Paths beneath the root, as `assets/**`; without a slash names at any depth, as `*.html`. `*` and `?` stay within a segment, `**` does not; `[a-z]`, `{js,css}`. A directory counts as its index file. Required."),
+        row("route.static.cache_control", "value", Kind::Text, "", "Value of the field. Required."),
     ]
 }
 
@@ -182,12 +187,13 @@ pub(super) fn tables() -> Vec<&'static str> {
     tables
 }
 
-/// The key without which a table means nothing. (A route needs one of several: see `route`.)
-pub(super) fn required(table: &str) -> Option<&'static str> {
+/// The keys without which a table means nothing. (A route needs one of several: see `route`.)
+pub(super) fn required(table: &str) -> &'static [&'static str] {
     match table {
-        "route.redirect" => Some("to"),
-        "route.static" => Some("root"),
-        _ => None,
+        "route.redirect" => &["to"],
+        "route.static" => &["root"],
+        "route.static.cache_control" => &["glob", "value"],
+        _ => &[],
     }
 }
 

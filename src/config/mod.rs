@@ -1,13 +1,15 @@
 //! From files, variables and flags to one checked config, or to every mistake at once.
 //!
 //! `raw` is the config as it was typed, `checked` as it is meant; `keys` is the one table of all keys.
-//! In between, `check`, `route`, `respond`, `json`, `redirect` and `statics` read one slice each, by the
+//! In between, `check`, `route`, `headers`, `respond`, `json`, `redirect`, `statics` and
+//! `cache_control` read one slice each, by the
 //! readers in `read`, and tell `report` what they find. This room opens no socket, and no file but the
 //! config, a `body_file`, and the roots that it looks at.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+mod cache_control;
 mod check;
 pub mod checked;
 pub mod cli;
@@ -15,6 +17,7 @@ pub mod docs;
 pub mod error;
 mod expand;
 pub mod explain;
+mod headers;
 mod json;
 mod keys;
 mod overrides;
@@ -188,7 +191,8 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
         hosts: Vec::new(),
         path: PathMatch::Prefix(Vec::new()),
         methods: None,
-        handler: Handler::Static(Static { root, follow_symlinks: true, index }),
+        headers: headers::of_implied_route(),
+        handler: Handler::Static(Static { root, follow_symlinks: true, index, cache_control: Vec::new() }),
     }
 }
 

@@ -141,7 +141,8 @@ impl<'a> Report<'a> {
             (format!("expected one of {usable}"), None)
         };
         // `static = { dir = "/srv" }`: what else could it have been?
-        siblings.excused.extend(excused.or(keys::required(table)).map(str::to_owned));
+        let guesses = excused.map_or(keys::required(table).to_vec(), |excused| vec![excused]);
+        siblings.excused.extend(guesses.into_iter().map(str::to_owned));
         let message = format!("unknown key {:?} {place}", entry.name);
         self.problem(&entry.at, message, Some(hint));
     }

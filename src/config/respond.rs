@@ -6,9 +6,9 @@ use std::io::Read;
 
 use super::checked::Respond;
 use super::expand::Environment;
-use super::json;
 use super::raw::{Node, Table, Value};
 use super::report::Report;
+use super::{headers, json};
 use crate::limits::RESPOND_BODY_BYTES_MAX;
 
 const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
@@ -16,10 +16,6 @@ const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 const CONTENT_TYPE_OF_JSON: &str = "application/json";
 /// Keys of which a route has at most one.
 const BODIES: [&str; 3] = ["body", "body_file", "json"];
-
-/// Fields that the engine writes, or whose meaning ends at one hop (RFC 9110 §7.6.1).
-const RESERVED: [&str; 8] =
-    ["content-length", "transfer-encoding", "connection", "date", "keep-alive", "upgrade", "trailer", "te"];
 
 pub(super) fn read(table: &Table, environment: &Environment, report: &mut Report<'_>) -> Option<Respond> {
     let here = ("route.respond", table);
@@ -42,7 +38,8 @@ pub(super) fn read(table: &Table, environment: &Environment, report: &mut Report
     } else {
         content_type(table, body_node, report)
     };
-    let headers = table.get("headers").map_or_else(|| Some(Vec::new()), |node| headers(node, report));
+    let headers =
+        table.get("headers").map_or_else(|| Some(Vec::new()), |node| headers::of_respond(node, report));
     Some(Respond { status: u16::try_from(status).ok()?, body: body?, content_type, headers: headers? })
 }
 
@@ -118,47 +115,4 @@ fn content_type(table: &Table, body: Option<&Node>, report: &mut Report<'_>) -> 
     }
     report.set("route.respond.content_type", format!("{text:?}"), Some(node));
     Some(text.to_owned())
-}
-
-fn headers(node: &Node, report: &mut Report<'_>) -> Option<Vec<(String, String)>> {
-    let Value::Table(table) = &node.value else {
-        report.expected(node, "a table of fields such as { \"X-A\" = \"b\" }", None);
-        return None;
-    };
-    let mut headers: Vec<(String, String)> = Vec::new();
-    for entry in &table.entries {
-        let lower = entry.name.to_ascii_lowercase();
-        let is_twice = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&lower));
-        let fault = if !is_token(&lower) {
-            Some("expected a field name of letters, digits and hyphens")
-        } else if RESERVED.contains(&lower.as_str()) {
-            Some("expected another field, as the server writes this one itself")
-        } else if lower == "content-type" {
-            Some("expected content_type in respond instead of this field")
-        } else if is_twice {
-            Some("expected each field once, whatever its case")
-        } else {
-            None
-        };
-        if let Some(fault) = fault {
-            report.problem(&entry.at, format!("route.respond.headers.{}: {fault}", entry.name), None);
-            continue;
-        }
-        let Some(value) = report.any_text(&entry.node) else { continue };
-        if value.chars().any(|character| character.is_control() && character != '\t') || value.trim() != value
-        {
-            let message = "expected a value without control characters and without space around it";
-            report.fault(&entry.node, message, None);
-            continue;
-        }
-        report.set(&entry.node.key, format!("{value:?}"), Some(&entry.node));
-        headers.push((entry.name.clone(), value.to_owned()));
-    }
-    Some(headers)
-}
-
-/// RFC 9110 §5.6.2
-fn is_token(name: &str) -> bool {
-    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_tchar)
 }

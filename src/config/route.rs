@@ -11,7 +11,7 @@ use super::error::Origin;
 use super::expand::Environment;
 use super::raw::{Node, Table, Value};
 use super::report::Report;
-use super::{redirect, respond, statics};
+use super::{headers, redirect, respond, statics};
 use crate::semantics::method::Method;
 use crate::semantics::path::SafePath;
 
@@ -54,13 +54,16 @@ pub(super) fn routes(root: &Table, environment: &Environment, report: &mut Repor
         };
         let conditions = conditions(table, &node.origin, report);
         let handler = handler(table, &node.origin, environment, report);
+        let headers = headers::of_route(table, handler.as_ref(), report);
         let Some(conditions) = conditions else { continue };
         claim(&conditions, &mut claims, report);
         if let (Some(Handler::Static(_)), Some(methods)) = (&handler, &conditions.methods) {
             refuse_methods_of_files(table, methods, report);
         }
         let Conditions { name, hosts, path, methods, .. } = conditions;
-        routes.extend(handler.map(|handler| Route { name, hosts, path, methods, handler }));
+        if let (Some(handler), Some(headers)) = (handler, headers) {
+            routes.push(Route { name, hosts, path, methods, headers, handler });
+        }
     }
     routes
 }

@@ -24,8 +24,9 @@ pub fn schema() -> String {
 fn table(name: &str) -> Value {
     let properties: Map<_, _> = keys::of(name).map(|key| (key.name.to_owned(), property(key))).collect();
     let mut table = json!({ "type": "object", "additionalProperties": false, "properties": properties });
-    if let Some(required) = keys::required(name) {
-        table["required"] = json!([required]);
+    let required = keys::required(name);
+    if !required.is_empty() {
+        table["required"] = json!(required);
     }
     if name == "route" {
         table["allOf"] = json!([one_of(&["exact", "path"]), one_of(&["respond", "redirect", "static"])]);

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::cache_control;
 use super::checked::Static;
 use super::error::Origin;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
@@ -41,7 +42,9 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     if let Some(node) = table.get("revalidate") {
         report.duration_ms(node, 0, REVALIDATE_MS_MAX);
     }
-    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index })
+    let rules = table.get("cache_control");
+    let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report))?;
+    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index, cache_control })
 }
 
 fn read_root(report: &mut Report<'_>, node: &Node) -> Option<PathBuf> {

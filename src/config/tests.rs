@@ -3,6 +3,7 @@
 use super::*;
 
 mod documents;
+mod fields;
 mod sources;
 mod values;
 

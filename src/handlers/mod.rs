@@ -1,12 +1,15 @@
 //! What answers a route. Handlers take a borrowed request and give a reply or the promise of one;
 //! they never see a socket, and reach files through `fs` alone.
 
+pub mod cache_control;
+pub mod headers;
 pub mod miss;
 pub mod redirect;
 pub mod representation;
 pub mod respond;
 pub mod static_files;
 
+pub use headers::Headers;
 pub use redirect::Redirect;
 pub use respond::Respond;
 pub use static_files::StaticFiles;

@@ -14,11 +14,12 @@ pub struct Respond {
 }
 
 impl Respond {
-    /// From its slice of the config.
+    /// From its slice of the config, and the fields of its route.
     #[must_use]
-    pub fn new(config: &checked::Respond) -> Respond {
+    pub fn new(config: &checked::Respond, of_route: &[(String, String)]) -> Respond {
         let content_type = config.content_type.iter().map(|value| ("Content-Type", value.as_str()));
-        let headers = config.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let headers =
+            config.headers.iter().chain(of_route).map(|(name, value)| (name.as_str(), value.as_str()));
         let pairs: Vec<_> = content_type.chain(headers).collect();
         let fields = Fields::of(&pairs).as_bytes().into();
         let body = (!config.body.is_empty()).then(|| config.body.as_slice().into());

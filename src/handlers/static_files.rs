@@ -2,10 +2,12 @@
 //! file answers stands in `representation`.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::{Found, Links, Miss, Root, Step, View};
+use crate::handlers::cache_control::CacheControl;
 use crate::handlers::representation::{self, Asked, OwnedAsked};
 use crate::handlers::{miss, redirect};
 use crate::message::{Answer, Fields, Reply, Request};
@@ -20,6 +22,7 @@ const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 pub struct StaticFiles {
     view: View,
     index: Vec<String>,
+    cache_control: Rc<CacheControl>,
 }
 
 /// Opens the root of a static route, for all workers.
@@ -44,7 +47,8 @@ impl StaticFiles {
     /// A handler over `root`.
     #[must_use]
     pub fn new(config: &checked::Static, root: &Arc<Root>) -> StaticFiles {
-        StaticFiles { view: View::new(root), index: config.index.clone() }
+        let cache_control = Rc::new(CacheControl::new(&config.cache_control));
+        StaticFiles { view: View::new(root), index: config.index.clone(), cache_control }
     }
 
     /// The root that it serves.
@@ -79,7 +83,8 @@ impl StaticFiles {
             let candidate = [relative, name.as_bytes()].concat();
             match self.view.open(&candidate) {
                 Step::Ready(Ok(Found::File(file, _))) => {
-                    return Answer::Ready(representation::reply(file, None, &candidate, &Asked::of(request)));
+                    let reply = representation::reply(file, None, &candidate, &Asked::of(request));
+                    return Answer::Ready(self.cache_control.on(reply, &candidate));
                 }
                 Step::Ready(Ok(Found::Directory) | Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
@@ -101,7 +106,8 @@ impl StaticFiles {
     ) -> Answer {
         match self.view.open(relative) {
             Step::Ready(Ok(Found::File(file, _))) => {
-                Answer::Ready(representation::reply(file, None, relative, &Asked::of(request)))
+                let reply = representation::reply(file, None, relative, &Asked::of(request));
+                Answer::Ready(self.cache_control.on(reply, relative))
             }
             Step::Ready(Ok(Found::Directory)) => {
                 Answer::Ready(to_directory(relative, &with_slash(path, query)))
@@ -113,12 +119,15 @@ impl StaticFiles {
 
     /// Has the whole resolution done in the pool.
     fn wait(&self, ask: Ask) -> Answer {
+        let cache_control = Rc::clone(&self.cache_control);
         match self.view.open_in_pool(ask.paths.clone()) {
             Err(full) => Answer::Ready(miss::pool_full(full)),
             Ok(found) => Answer::Wait(Box::pin(async move {
                 match found.await {
                     Ok((number, Found::File(file, content))) => {
-                        representation::reply(file, content, &ask.paths[number], &ask.asked.borrowed())
+                        let name = &ask.paths[number];
+                        let reply = representation::reply(file, content, name, &ask.asked.borrowed());
+                        cache_control.on(reply, name)
                     }
                     Ok((_, Found::Directory)) if ask.wants_index => miss::reply(&Miss::NotFound),
                     Ok((_, Found::Directory)) => to_directory(&ask.paths[0], &ask.location),

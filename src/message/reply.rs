@@ -30,6 +30,15 @@ impl Fields {
         }
     }
 
+    /// Adds lines that are built already.
+    pub fn append(&mut self, lines: &Rc<[u8]>) {
+        match self {
+            Fields::Empty => *self = Fields::Shared(Rc::clone(lines)),
+            Fields::Shared(before) => *self = Fields::Owned([&before[..], lines].concat()),
+            Fields::Owned(before) => before.extend_from_slice(lines),
+        }
+    }
+
     /// The lines of `pairs`. Names and values come from the config or from this program, never from a
     /// request, and were checked to hold no line break.
     #[must_use]

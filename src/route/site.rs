@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::Root;
-use crate::handlers::{Redirect, Respond, StaticFiles};
+use crate::handlers::{Headers, Redirect, Respond, StaticFiles};
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
 use crate::semantics::method::Method;
@@ -17,7 +17,14 @@ const EVERY_METHOD: &str = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
 /// Routes and their handlers.
 #[derive(Debug)]
 pub struct Site {
-    table: Table<Rc<Handler>>,
+    table: Table<Rc<Entry>>,
+}
+
+/// What a route leads to.
+#[derive(Debug)]
+struct Entry {
+    handler: Handler,
+    headers: Headers,
 }
 
 #[derive(Debug)]
@@ -33,15 +40,20 @@ impl Site {
     pub fn new(routes: &[checked::Route], roots: &[Arc<Root>]) -> Site {
         let mut roots = roots.iter();
         let handlers = routes.iter().map(|route| {
-            let handler = match &route.handler {
-                checked::Handler::Respond(respond) => Handler::Respond(Respond::new(respond)),
-                checked::Handler::Redirect(redirect) => Handler::Redirect(Redirect::new(redirect)),
+            let (handler, headers) = match &route.handler {
+                // Nothing of it differs from answer to answer, so it is put together at once.
+                checked::Handler::Respond(respond) => {
+                    (Handler::Respond(Respond::new(respond, &route.headers)), Headers::new(&[]))
+                }
+                checked::Handler::Redirect(redirect) => {
+                    (Handler::Redirect(Redirect::new(redirect)), Headers::new(&route.headers))
+                }
                 checked::Handler::Static(files) => {
                     let root = roots.next().expect("one open root for each static route");
-                    Handler::Static(StaticFiles::new(files, root))
+                    (Handler::Static(StaticFiles::new(files, root)), Headers::with_errors(&route.headers))
                 }
             };
-            (route, Rc::new(handler))
+            (route, Rc::new(Entry { handler, headers }))
         });
         Site { table: Table::new(handlers) }
     }
@@ -63,13 +75,13 @@ impl Service for Site {
             ));
         }
         match self.table.find(request.authority, path, request.method) {
-            Match::Found(handler, covered) => match &**handler {
+            Match::Found(entry, covered) => entry.headers.on(match &entry.handler {
                 Handler::Respond(respond) => Answer::Ready(respond.answer()),
                 Handler::Redirect(redirect) => {
                     Answer::Ready(redirect.answer(escaped_rest(path, covered), query))
                 }
                 Handler::Static(files) => files.answer(request, path, query, rest(path.decoded(), covered)),
-            },
+            }),
             Match::OtherMethods(methods) => {
                 let allow = methods.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", ");
                 Answer::Ready(Reply::plain_with(405, &[("Allow", &allow)]))
@@ -82,7 +94,7 @@ impl Service for Site {
 /// What a TRACE may be replaced with: the methods of a file, or every method.
 fn allow_without_trace(site: &Site, request: &Request<'_>, path: &SafePath<'_>) -> &'static str {
     match site.table.find(request.authority, path, Method::Get) {
-        Match::Found(handler, _) if matches!(**handler, Handler::Static(_)) => "GET, HEAD, OPTIONS",
+        Match::Found(entry, _) if matches!(entry.handler, Handler::Static(_)) => "GET, HEAD, OPTIONS",
         _ => EVERY_METHOD,
     }
 }

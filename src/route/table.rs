@@ -204,6 +204,7 @@ mod tests {
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             path,
             methods: methods.map(<[Method]>::to_vec),
+            headers: Vec::new(),
             handler: Handler::Redirect(Redirect { to: "/".into(), status: 308 }),
         }
     }

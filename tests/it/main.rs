@@ -19,6 +19,7 @@ mod conditional;
 mod corpus;
 mod framing;
 mod head;
+mod headers;
 mod index;
 mod limits;
 mod logs;

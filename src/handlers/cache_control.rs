@@ -1,0 +1,89 @@
+//! Cache-Control of files by glob. It is a matter of what is sent for a file: 200, 206, and the 304
+//! that stands for it (RFC 9110 §15.4.5). An error is never kept because a file would have been.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::rc::Rc;
+
+use globset::{Candidate, GlobSet};
+
+use crate::config::checked::CacheRule;
+use crate::message::{Fields, Reply};
+
+/// The rules of one route.
+#[derive(Debug)]
+pub struct CacheControl {
+    globs: GlobSet,
+    /// The line of each glob.
+    lines: Vec<Rc<[u8]>>,
+}
+
+impl CacheControl {
+    /// From its slice of the config.
+    #[must_use]
+    pub fn new(rules: &[CacheRule]) -> CacheControl {
+        let mut globs = GlobSet::builder();
+        for rule in rules {
+            globs.add(rule.glob.clone());
+        }
+        let globs = globs.build().expect("the config has built this very set");
+        let line = |rule: &CacheRule| Fields::of(&[("Cache-Control", &rule.value)]).as_bytes().into();
+        CacheControl { globs, lines: rules.iter().map(line).collect() }
+    }
+
+    /// The answer about the file `name`, a path beneath the root, with its line.
+    #[must_use]
+    pub fn on(&self, mut reply: Reply, name: &[u8]) -> Reply {
+        if !self.lines.is_empty() && matches!(reply.status, 200 | 206 | 304) {
+            // Ascending, so that the first of them is the first of the config.
+            let matches = self.globs.matches_candidate(&Candidate::new(OsStr::from_bytes(name)));
+            if let Some(line) = matches.first().and_then(|first| self.lines.get(*first)) {
+                reply.fields.append(line);
+            }
+        }
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use globset::GlobBuilder;
+
+    #[test]
+    fn the_first_glob_that_matches_wins() {
+        let globs = ["a/**", "**/*.html", "**/[x]?.{js,css}", "a/b.txt", "**/\\*", "**"];
+        let rules = globs.iter().enumerate().map(|(number, glob)| CacheRule {
+            glob: GlobBuilder::new(glob).literal_separator(true).build().unwrap(),
+            value: number.to_string(),
+        });
+        let rules: Vec<_> = rules.collect();
+        let check = |count: usize, status: u16, name: &[u8], expected: &str| {
+            let reply = Reply::bodiless(status, Fields::Empty);
+            let reply = CacheControl::new(&rules[..count]).on(reply, name);
+            let found = String::from_utf8(reply.fields.as_bytes().to_vec()).unwrap();
+            assert_eq!(found, expected, "{}", name.escape_ascii());
+        };
+        let first = |name: &str, number: usize| {
+            check(6, 200, name.as_bytes(), &format!("Cache-Control: {number}\r\n"));
+        };
+        first("a/b.txt", 0);
+        first("a/b/c.html", 0);
+        first("a", 5);
+        first("ab/c", 5);
+        first("index.html", 1);
+        first("d/index.html", 1);
+        first("index.htm", 5);
+        first("x1.js", 2);
+        first("d/e/xy.css", 2);
+        first("xyz.css", 5);
+        first("*", 4);
+        first(".well-known/x", 5);
+        check(6, 200, b"\xff\xfe\n.html", "Cache-Control: 1\r\n");
+        check(4, 200, b"b.txt", "");
+        check(0, 200, b"b.txt", "");
+        for (status, count) in [(206, 1), (304, 1), (308, 0), (404, 0), (412, 0), (416, 0), (503, 0)] {
+            check(1, status, b"a/b", &"Cache-Control: 0\r\n".repeat(count));
+        }
+    }
+}
