@@ -131,6 +131,10 @@ pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 pub const TICK_MS: u64 = 1_000;
 /// Body of a `respond` route, in the config or from a file.
 pub const RESPOND_BODY_BYTES_MAX: u64 = MIB;
+/// Globs of one route. Every worker builds its automata when it starts: a thousand take seconds.
+pub const CACHE_RULES_MAX: usize = 200;
+/// Length of one glob: far more than any path that a person writes down.
+pub const GLOB_BYTES_MAX: usize = 512;
 /// A config file larger than this is a mistake, not a config.
 pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
 /// Descriptors kept back from the connection limit for files, logs, listeners and the pool.

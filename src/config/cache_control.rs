@@ -6,6 +6,7 @@ use super::checked::CacheRule;
 use super::headers;
 use super::raw::{Node, Value};
 use super::report::Report;
+use crate::limits::{CACHE_RULES_MAX, GLOB_BYTES_MAX};
 
 const KEY: &str = "route.static.cache_control";
 
@@ -14,6 +15,10 @@ pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Vec<CacheRule
         report.expected(node, "a list such as [{ glob = \"**\", value = \"no-cache\" }]", None);
         return None;
     };
+    if list.len() > CACHE_RULES_MAX {
+        report.fault(node, &format!("expected at most {CACHE_RULES_MAX} globs"), None);
+        return None;
+    }
     // No short cut: every rule has its own problems.
     let rules: Vec<_> = list.iter().map(|node| rule(node, report)).collect();
     let rules: Vec<CacheRule> = rules.into_iter().collect::<Option<_>>()?;
@@ -49,6 +54,10 @@ fn rule(node: &Node, report: &mut Report<'_>) -> Option<CacheRule> {
 
 fn read_glob(node: &Node, report: &mut Report<'_>) -> Option<Glob> {
     let text = report.text(node)?;
+    if text.len() > GLOB_BYTES_MAX {
+        report.fault(node, &format!("expected a glob of at most {GLOB_BYTES_MAX} bytes"), None);
+        return None;
+    }
     // As in .gitignore: a pattern without a slash is about names, wherever they are; one with a slash
     // is about paths from the root, so that a slash at its start says nothing more.
     let pattern = match text.strip_prefix('/') {

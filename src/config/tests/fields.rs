@@ -146,4 +146,13 @@ fn cache_control_is_a_list_of_globs_with_values() {
         &format!("{glob} \"[a\", unclosed character class; missing ']'"),
     );
     one("[{ glob = \"${env:BAD}\", value = \"x\" }]", 52, &format!("{glob} \"${{env:BAD}}\""));
+
+    // Bounds, as every worker builds all of them.
+    let long = "a".repeat(513);
+    let expected = "route.static.cache_control.glob: expected a glob of at most 512 bytes";
+    one(&format!("[{{ glob = \"{long}\", value = \"x\" }}]"), 52, expected);
+    let many =
+        |count| format!("[{}]", vec!["{ glob = \"{a,b}/**/x*[0-9].css\", value = \"x\" }"; count].join(", "));
+    load(&many(200)).unwrap();
+    one(&many(201), 42, "route.static.cache_control: expected at most 200 globs");
 }
