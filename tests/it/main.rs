@@ -29,6 +29,7 @@ mod oracle;
 mod overlay;
 mod paths;
 mod quota;
+mod racer;
 mod ranges;
 mod routes;
 mod slow;
