@@ -35,4 +35,5 @@ mod routes;
 mod slow;
 mod start;
 mod tidy;
+mod times;
 mod waits;
