@@ -33,6 +33,7 @@ mod racer;
 mod ranges;
 mod routes;
 mod slow;
+mod spa;
 mod start;
 mod tidy;
 mod times;
