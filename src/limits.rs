@@ -135,6 +135,11 @@ pub const RESPOND_BODY_BYTES_MAX: u64 = MIB;
 pub const CACHE_RULES_MAX: usize = 200;
 /// Length of one glob: far more than any path that a person writes down.
 pub const GLOB_BYTES_MAX: usize = 512;
+/// Largest file whose ETag is a hash of its content, where its modification time says nothing: about
+/// 20 ms of a pool thread once for each version. Larger ones have no ETag.
+pub const CONTENT_TAG_BYTES_MAX: u64 = 8 * MIB;
+/// Hashes that the process remembers: 1.6 MiB of them.
+pub const CONTENT_TAGS_MAX: usize = 16 * 1024;
 /// A config file larger than this is a mistake, not a config.
 pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
 /// Descriptors kept back from the connection limit for files, logs, listeners and the pool.

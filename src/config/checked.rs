@@ -133,6 +133,8 @@ pub struct Static {
     pub index: Vec<String>,
     /// Cache-Control of files; the first glob that matches wins. They can be built into one set.
     pub cache_control: Vec<CacheRule>,
+    /// The page that answers navigations to paths without a file.
+    pub spa: Option<Spa>,
 }
 
 /// One of `static.cache_control`.
@@ -142,4 +144,13 @@ pub struct CacheRule {
     pub glob: Glob,
     /// Value of the field, checked like those of [`Respond`].
     pub value: String,
+}
+
+/// `spa` and `spa_exclude` of `static = { … }`; paths as [`PathMatch::Prefix`] spells them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spa {
+    /// The page, beneath the root.
+    pub page: Vec<u8>,
+    /// Prefixes of the request's path, on segment boundaries, that are never answered with it.
+    pub exclude: Vec<Vec<u8>>,
 }

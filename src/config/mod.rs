@@ -192,7 +192,13 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
         path: PathMatch::Prefix(Vec::new()),
         methods: None,
         headers: headers::of_implied_route(),
-        handler: Handler::Static(Static { root, follow_symlinks: true, index, cache_control: Vec::new() }),
+        handler: Handler::Static(Static {
+            root,
+            follow_symlinks: true,
+            index,
+            cache_control: Vec::new(),
+            spa: None,
+        }),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::config::checked;
 use crate::fs::{Found, Links, Miss, Root, Step, View};
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::representation::{self, Asked, OwnedAsked};
-use crate::handlers::{miss, redirect};
+use crate::handlers::{miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
 use crate::offload::Pool;
 use crate::semantics::method::Method;
@@ -20,9 +20,10 @@ const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 /// One worker's handler for a root.
 #[derive(Debug)]
 pub struct StaticFiles {
-    view: View,
+    view: Rc<View>,
     index: Vec<String>,
     cache_control: Rc<CacheControl>,
+    spa: Option<Rc<checked::Spa>>,
 }
 
 /// Opens the root of a static route, for all workers.
@@ -48,7 +49,8 @@ impl StaticFiles {
     #[must_use]
     pub fn new(config: &checked::Static, root: &Arc<Root>) -> StaticFiles {
         let cache_control = Rc::new(CacheControl::new(&config.cache_control));
-        StaticFiles { view: View::new(root), index: config.index.clone(), cache_control }
+        let spa = config.spa.clone().map(Rc::new);
+        StaticFiles { view: Rc::new(View::new(root)), index: config.index.clone(), cache_control, spa }
     }
 
     /// The root that it serves.
@@ -59,6 +61,20 @@ impl StaticFiles {
 
     /// Answers a request for `relative`: the path behind the route's prefix, without a leading slash.
     pub fn answer(
+        &self,
+        request: &Request<'_>,
+        path: &SafePath<'_>,
+        query: Option<&[u8]>,
+        relative: &[u8],
+    ) -> Answer {
+        let answer = self.answer_files(request, path, query, relative);
+        match self.spa.as_ref().filter(|spa| spa::applies(spa, request, path, relative)) {
+            None => answer,
+            Some(spa) => spa::or_page(answer, &self.view, spa, &self.cache_control, request),
+        }
+    }
+
+    fn answer_files(
         &self,
         request: &Request<'_>,
         path: &SafePath<'_>,

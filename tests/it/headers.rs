@@ -141,6 +141,24 @@ fn files_and_their_304_have_cache_control_by_glob() {
     }
 }
 
+/// The page of an app answers paths that have no file: what counts is the name of the page.
+#[test]
+fn the_page_of_an_app_has_its_own_cache_control() {
+    let site = Site::sample();
+    let rules = ", spa = \"/index.html\", cache_control = [\
+        { glob = \"index.html\", value = \"no-cache\" }, { glob = \"**\", value = \"max-age=60\" }]";
+    let server = Server::with(&site, "", &route(&site, "headers = { X-A = \"b\" }", rules));
+    let mut client = server.client();
+    for _ in 0..2 {
+        let page = ask(&mut client, "GET /deep/link", "Accept: text/html\r\n");
+        assert_eq!((page.status, page.field("cache-control")), (200, Some("no-cache")));
+        assert_eq!((page.field("x-a"), count(&page, "cache-control")), (Some("b"), 1));
+        let miss = ask(&mut client, "GET /deep/link.js", "Accept: text/html\r\n");
+        assert_eq!((miss.status, miss.field("cache-control"), miss.field("x-a")), (404, None, Some("b")));
+        assert_eq!(client.get("/x.txt").field("cache-control"), Some("max-age=60"));
+    }
+}
+
 /// A new page names an asset whose file comes a second later. Its 404 was sent with the lifetime of the
 /// asset, a shared cache kept it, and the page stayed broken until somebody emptied that cache.
 #[test]
