@@ -127,4 +127,6 @@ pub struct Static {
     pub follow_symlinks: bool,
     /// Names tried for a directory, in order; may be empty.
     pub index: Vec<String>,
+    /// Whether `x.js.br`, `x.js.zst` and `x.js.gz` are sent for `x.js`.
+    pub precompressed: bool,
 }

@@ -138,7 +138,7 @@ fn after_limits() -> Vec<Key> {
         row("route.static", "root", Kind::Text, "", "The directory; relative to the working directory unless it begins with `/`. Required."),
         row("route.static", "symlinks", Kind::Word(SYMLINK_WORDS), r#""inside""#, "Follow relative symbolic links that stay inside the root, or none."),
         row("route.static", "index", Kind::Texts, r#"["index.html"]"#, "Names tried for a directory, in order."),
-        no_effect(row("route.static", "precompressed", Kind::Boolean, "false", "Send `x.js.br` or `x.js.gz` for `x.js`.")),
+        row("route.static", "precompressed", Kind::Boolean, "true", "Send `x.js.br`, `x.js.zst` or `x.js.gz` for `x.js` to clients that take that coding. `false` where there are none spares the look for them."),
         no_effect(row("route.static", "compress", Kind::Boolean, "false", "Compress on the fly.")),
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
         not_built(row("route.static", "spa", Kind::Text, "", "File that answers paths without a file.")),

@@ -182,12 +182,13 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
     let index = vec!["index.html".to_owned()];
     report.set("route.static.symlinks", "\"inside\"".to_owned(), None);
     report.set("route.static.index", format!("{index:?}"), None);
+    report.set("route.static.precompressed", "true".to_owned(), None);
     Route {
         name: "/".to_owned(),
         hosts: Vec::new(),
         path: PathMatch::Prefix(Vec::new()),
         methods: None,
-        handler: Handler::Static(Static { root, follow_symlinks: true, index }),
+        handler: Handler::Static(Static { root, follow_symlinks: true, index, precompressed: true }),
     }
 }
 

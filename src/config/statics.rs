@@ -33,15 +33,14 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let symlinks = report.value(here, "symlinks", "inside", read, |word| format!("{word:?}"));
     let index = vec!["index.html".to_owned()];
     let index = report.value(here, "index", index, read_index, |names| format!("{names:?}"));
-    for name in ["precompressed", "compress"] {
-        if let Some(node) = table.get(name) {
-            report.boolean(node);
-        }
+    let precompressed = report.value(here, "precompressed", true, Report::boolean, |on| format!("{on}"));
+    if let Some(node) = table.get("compress") {
+        report.boolean(node);
     }
     if let Some(node) = table.get("revalidate") {
         report.duration_ms(node, 0, REVALIDATE_MS_MAX);
     }
-    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index })
+    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index, precompressed })
 }
 
 fn read_root(report: &mut Report<'_>, node: &Node) -> Option<PathBuf> {
