@@ -33,7 +33,7 @@ pub struct Chosen {
 pub enum Unfit {
     /// Its original was changed after it.
     Stale,
-    /// It has no bytes and its original has some: none of the codings is that short.
+    /// It has no bytes: none of the codings is that short, not even of an empty original.
     Empty,
     /// It cannot be opened or read.
     Unreadable,
@@ -97,7 +97,7 @@ pub(in crate::fs) fn choose(
 
 /// Of the same time is fresh: gzip, brotli and zstd give their output the time of their input.
 fn unfit(sidecar: &Stat, original: &Stat) -> Option<Unfit> {
-    if sidecar.size == 0 && original.size > 0 {
+    if sidecar.size == 0 {
         return Some(Unfit::Empty);
     }
     let time = |stat: &Stat| (stat.mtime_s, stat.mtime_ns);
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(unfit(&stat(3, 100, 4), &original), Some(Unfit::Stale));
         assert_eq!(unfit(&stat(3, 99, 9), &original), Some(Unfit::Stale));
         assert_eq!(unfit(&stat(0, 101, 0), &original), Some(Unfit::Empty));
-        assert_eq!(unfit(&stat(0, 101, 0), &stat(0, 100, 0)), None);
+        assert_eq!(unfit(&stat(0, 101, 0), &stat(0, 100, 0)), Some(Unfit::Empty));
     }
 
     #[test]
