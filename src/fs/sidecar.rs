@@ -106,7 +106,12 @@ fn unfit(sidecar: &Stat, original: &Stat) -> Option<Unfit> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::fs::File;
+
     use super::*;
+    use crate::fs::{Mode, OpenFile};
+    use crate::offload::Offload;
 
     fn stat(size: u64, mtime_s: i64, mtime_ns: u32) -> Stat {
         Stat {
@@ -145,5 +150,36 @@ mod tests {
         for name in [b"x.br" as &[u8], b"x.gz", b"x"] {
             assert!(is_wait(choose(b"x", &[".br", ".gz"], waits_for(name), look)), "{}", name.escape_ascii());
         }
+    }
+
+    /// What `choose` opens and looks at where only `there` is to be found.
+    fn asked(there: &'static str) -> Vec<String> {
+        let lane = Offload::start(1, 10).unwrap().lane();
+        let calls = RefCell::new(Vec::new());
+        let open = |path: &[u8]| {
+            calls.borrow_mut().push(format!("open {}", path.escape_ascii()));
+            if path != there.as_bytes() {
+                return Step::Ready(Err(Miss::NotFound));
+            }
+            let fd = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap().into();
+            let file = OpenFile::new(fd, stat(3, 100, 0), Mode::Inline, lane);
+            Step::Ready(Ok(Found::File(file, None)))
+        };
+        let look = |path: &[u8]| {
+            calls.borrow_mut().push(format!("look {}", path.escape_ascii()));
+            Step::Ready(Ok(stat(10, 100, 0)))
+        };
+        let chosen = choose(b"x", &[".br", ".gz"], open, look);
+        let place = ["x.br", "x.gz"].iter().position(|name| *name == there);
+        assert!(matches!(chosen, Step::Ready(Ok(Chosen { sidecar, .. })) if sidecar == place), "{there}");
+        calls.into_inner()
+    }
+
+    /// Looking at the original first would cost every answer a system call more, opening it three.
+    #[test]
+    fn a_sidecar_is_opened_instead_of_its_original_and_not_after_it() {
+        assert_eq!(asked("x.br"), ["open x.br", "look x"]);
+        assert_eq!(asked("x.gz"), ["open x.br", "open x.gz", "look x"]);
+        assert_eq!(asked("x"), ["open x.br", "open x.gz", "open x"]);
     }
 }

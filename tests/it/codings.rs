@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::support::{Client, Launch, Response, Server, Site, assert_same, is_root, noise};
 
@@ -30,10 +30,11 @@ fn comparable(answer: &Response) -> Vec<(String, String)> {
     answer.fields.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("date")).cloned().collect()
 }
 
-/// Gives a file another time of modification, so many seconds from now.
-fn age(path: &Path, seconds_ago: u64) {
-    let time = SystemTime::now() - Duration::from_secs(seconds_ago);
-    File::open(path).unwrap().set_modified(time).unwrap();
+/// Puts the time of a file's modification back.
+fn age(path: &Path, seconds: u64) {
+    let file = File::open(path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap() - Duration::from_secs(seconds);
+    file.set_modified(time).unwrap();
 }
 
 /// Case C01. `contains("gzip")`: `gzip;q=0` gets gzip, `broccoli` gets br, and who wrote
