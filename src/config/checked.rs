@@ -135,6 +135,8 @@ pub struct Static {
     pub cache_control: Vec<CacheRule>,
     /// The page that answers navigations to paths without a file.
     pub spa: Option<Spa>,
+    /// Whether `x.js.br`, `x.js.zst` and `x.js.gz` are sent for `x.js`.
+    pub precompressed: bool,
 }
 
 /// One of `static.cache_control`.

@@ -144,7 +144,7 @@ fn after_limits() -> Vec<Key> {
         row("route.static", "symlinks", Kind::Word(SYMLINK_WORDS), r#""inside""#, "Follow relative symbolic links that stay inside the root, or none."),
         row("route.static", "index", Kind::Texts, r#"["index.html"]"#, "Names tried for a directory, in order."),
         row("route.static", "cache_control", Kind::Tables("route.static.cache_control"), "[]", "`Cache-Control` of files, on 200, 206 and 304: a list of tables with `glob` and `value`. The first glob that matches wins; without one there is no such field."),
-        no_effect(row("route.static", "precompressed", Kind::Boolean, "false", "Send `x.js.br` or `x.js.gz` for `x.js`.")),
+        row("route.static", "precompressed", Kind::Boolean, "true", "Send `x.js.br`, `x.js.zst` or `x.js.gz` for `x.js` to clients that take that coding. `false` where there are none spares the look for them."),
         no_effect(row("route.static", "compress", Kind::Boolean, "false", "Compress on the fly.")),
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
         row("route.static", "spa", Kind::Text, "", "Page beneath the root, such as `/index.html`, that answers navigations to paths without a file. A path whose last segment has a dot is a file, and 404."),

@@ -37,10 +37,9 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let symlinks = report.value(here, "symlinks", "inside", read, |word| format!("{word:?}"));
     let index = vec!["index.html".to_owned()];
     let index = report.value(here, "index", index, read_index, |names| format!("{names:?}"));
-    for name in ["precompressed", "compress"] {
-        if let Some(node) = table.get(name) {
-            report.boolean(node);
-        }
+    let precompressed = report.value(here, "precompressed", true, Report::boolean, |on| format!("{on}"));
+    if let Some(node) = table.get("compress") {
+        report.boolean(node);
     }
     if let Some(node) = table.get("revalidate") {
         report.duration_ms(node, 0, REVALIDATE_MS_MAX);
@@ -48,7 +47,14 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let rules = table.get("cache_control");
     let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report))?;
     let spa = read_spa(here, root.as_deref(), report);
-    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index, cache_control, spa })
+    Some(Static {
+        root: root?,
+        follow_symlinks: symlinks == "inside",
+        index,
+        precompressed,
+        cache_control,
+        spa,
+    })
 }
 
 /// `spa` and `spa_exclude`. That the page is there is looked at like the root itself: a misspelt name

@@ -164,15 +164,14 @@ fn five_mistakes_are_five_lines_in_their_order() {
 #[test]
 fn what_has_no_effect_yet_is_a_warning() {
     let text = "[server]\ntrusted_proxies = [\"10.0.0.0/8\"]\n[[route]]\npath = \"/\"\n\
-                static = { root = \"src\", compress = true, precompressed = true, revalidate = \"1s\" }";
+                static = { root = \"src\", compress = true, revalidate = \"1s\" }";
     let warnings = load_with(text, &[]).unwrap().warnings;
     assert_eq!(
         warnings,
         [
             "scalws.toml:2:1: server.trusted_proxies has no effect yet",
             "scalws.toml:5:26: route.static.compress has no effect yet",
-            "scalws.toml:5:43: route.static.precompressed has no effect yet",
-            "scalws.toml:5:65: route.static.revalidate has no effect yet",
+            "scalws.toml:5:43: route.static.revalidate has no effect yet",
         ]
     );
 }

@@ -11,12 +11,14 @@ pub mod miss;
 pub mod read;
 pub mod resolve;
 pub mod root;
+pub mod sidecar;
 
 pub use device::Mode;
 pub use file::OpenFile;
 pub use miss::Miss;
 pub use resolve::{Found, Links};
 pub use root::{Refresher, Root, View};
+pub use sidecar::{Chosen, Sought, Unfit};
 
 /// An answer that is there, or one that the worker may not wait for.
 #[derive(Debug)]

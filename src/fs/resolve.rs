@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use crate::fs::root::Directory;
+use crate::fs::sidecar::{self, Chosen, Sought};
 use crate::fs::{Miss, Mode, OpenFile, Step, content_tag, device, read};
 use crate::limits::{FILE_INLINE_BYTES_MAX, RESOLVE_MS_MAX, RESOLVE_TRIES_MAX};
 use crate::offload::Lane;
@@ -39,7 +40,7 @@ pub enum Found {
     Directory,
 }
 
-/// Opens `path` without waiting. `mode_of` knows the mode of a device, or asks the kernel.
+/// Opens `path` for reading without waiting. `mode_of` knows the mode of a device, or asks the kernel.
 pub(in crate::fs) fn open_cached(
     directory: &Directory,
     path: &[u8],
@@ -47,11 +48,48 @@ pub(in crate::fs) fn open_cached(
     lane: Lane,
     mode_of: impl FnOnce(&Stat, BorrowedFd<'_>) -> Mode,
 ) -> Step<Result<Found, Miss>> {
-    let mut flags = links.flags() | file::RESOLVE_CACHED;
-    if !directory.may_cross_mounts {
-        flags |= file::RESOLVE_NO_XDEV;
+    match resolve_cached(directory, path, file::OPEN_READ, links, lane, mode_of) {
+        Step::Ready(Err(miss)) => Step::Ready(Err(miss)),
+        Step::Ready(Ok((_, stat, _)))
+            if stat.kind == Kind::Regular
+                && content_tag::is_wanted(&stat)
+                && content_tag::known(&stat).is_none() =>
+        {
+            // Its tag has to be read from its content first.
+            Step::Wait
+        }
+        Step::Ready(Ok((fd, stat, mode))) => Step::Ready(classify(fd, stat, mode, lane)),
+        Step::Wait => Step::Wait,
     }
-    let fd = match file::openat2(directory.fd.as_fd(), path, file::OPEN_READ, flags) {
+}
+
+/// What `path` leads to, without waiting and without opening it for reading.
+pub(in crate::fs) fn look_cached(
+    directory: &Directory,
+    path: &[u8],
+    links: Links,
+    lane: Lane,
+    mode_of: impl FnOnce(&Stat, BorrowedFd<'_>) -> Mode,
+) -> Step<Result<Stat, Miss>> {
+    match resolve_cached(directory, path, file::OPEN_LOOK, links, lane, mode_of) {
+        Step::Ready(opened) => Step::Ready(opened.map(|(_, stat, _)| stat)),
+        Step::Wait => Step::Wait,
+    }
+}
+
+fn resolve_cached(
+    directory: &Directory,
+    path: &[u8],
+    flags: i32,
+    links: Links,
+    lane: Lane,
+    mode_of: impl FnOnce(&Stat, BorrowedFd<'_>) -> Mode,
+) -> Step<Result<(OwnedFd, Stat, Mode), Miss>> {
+    let mut resolve = links.flags() | file::RESOLVE_CACHED;
+    if !directory.may_cross_mounts {
+        resolve |= file::RESOLVE_NO_XDEV;
+    }
+    let fd = match file::openat2(directory.fd.as_fd(), path, flags, resolve) {
         Ok(fd) => fd,
         Err(error) => {
             return match error.raw_os_error() {
@@ -74,31 +112,38 @@ pub(in crate::fs) fn open_cached(
         lane.detach(move || drop(fd));
         return Step::Wait;
     }
-    if stat.kind == Kind::Regular && content_tag::is_wanted(&stat) && content_tag::known(&stat).is_none() {
-        // Its tag has to be read from its content first.
-        return Step::Wait;
-    }
-    Step::Ready(classify(fd, stat, mode, lane))
+    Step::Ready(Ok((fd, stat, mode)))
 }
 
-/// Opens the first of `paths` that leads to a file (or, where there is one path only, to a
+/// Opens the first of `sought` that leads to a file or its sidecar (or, where one path is sought, to a
 /// directory), waiting as long as it takes, and reads it whole when it is small. Says which one it
 /// was. Runs in the pool.
 pub(in crate::fs) fn open_waiting(
     directory: &Directory,
-    paths: &[Vec<u8>],
+    sought: &[Sought],
     links: Links,
     lane: Lane,
-) -> Result<(usize, Found), Miss> {
+) -> Result<(usize, Chosen), Miss> {
+    let open = |path: &[u8]| Step::Ready(open_one_waiting(directory, path, links, lane));
+    let look = |path: &[u8]| Step::Ready(look_waiting(directory, path, links));
     let mut miss = Miss::NotFound;
-    for (number, path) in paths.iter().enumerate() {
-        match open_one_waiting(directory, path, links, lane) {
-            Ok(Found::Directory) if paths.len() > 1 => miss = Miss::NotRegular,
+    for (number, one) in sought.iter().enumerate() {
+        let chosen = match sidecar::choose(&one.path, &one.endings, open, look) {
+            Step::Ready(chosen) => chosen,
+            Step::Wait => unreachable!("what may wait never says so"),
+        };
+        match chosen {
+            Ok(Chosen { found: Found::Directory, .. }) if sought.len() > 1 => miss = Miss::NotRegular,
             Err(next @ (Miss::NotFound | Miss::NotRegular)) => miss = next,
-            found => return found.map(|found| (number, found)),
+            chosen => return chosen.map(|chosen| (number, chosen)),
         }
     }
     Err(miss)
+}
+
+fn look_waiting(directory: &Directory, path: &[u8], links: Links) -> Result<Stat, Miss> {
+    let fd = open_with_retries(directory.fd.as_fd(), path, file::OPEN_LOOK, links)?;
+    Ok(file::fstat(fd.as_fd())?)
 }
 
 fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane) -> Result<Found, Miss> {

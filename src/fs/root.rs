@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::fs::resolve::{self, Found, Links, Support};
+use crate::fs::resolve::{self, Links, Support};
+use crate::fs::sidecar::{self, Chosen, Sought};
 use crate::fs::{Miss, Mode, Step, device};
 use crate::offload::{Full, Lane, Pool};
 use crate::sys::file::{self, Stat};
@@ -180,30 +181,33 @@ impl View {
         &self.root
     }
 
-    /// Opens `path` on the worker, if the kernel can answer without waiting.
-    pub fn open(&self, path: &[u8]) -> Step<Result<Found, Miss>> {
+    /// Opens `path` on the worker, or the first of its sidecars that may stand for it, if the kernel
+    /// can answer without waiting.
+    pub fn open(&self, path: &[u8], endings: &[&'static str]) -> Step<Result<Chosen, Miss>> {
         self.follow();
         let directory = self.directory.borrow();
         if directory.mode == Mode::Remote || !self.root.support.cached {
             return Step::Wait;
         }
-        resolve::open_cached(&directory, path, self.root.links, self.root.lane, |stat, fd| {
-            self.mode_of(stat, fd)
-        })
+        let (links, lane) = (self.root.links, self.root.lane);
+        let mode_of = |stat: &Stat, fd: BorrowedFd<'_>| self.mode_of(stat, fd);
+        let open = |path: &[u8]| resolve::open_cached(&directory, path, links, lane, mode_of);
+        let look = |path: &[u8]| resolve::look_cached(&directory, path, links, lane, mode_of);
+        sidecar::choose(path, endings, open, look)
     }
 
-    /// Opens the first of `paths` that leads to something, in the pool; says which one it was.
+    /// Opens the first of `sought` that leads to something, in the pool; says which one it was.
     ///
     /// # Errors
     /// The pool is full.
     pub fn open_in_pool(
         &self,
-        paths: Vec<Vec<u8>>,
-    ) -> Result<impl Future<Output = Result<(usize, Found), Miss>> + use<>, Full> {
+        sought: Vec<Sought>,
+    ) -> Result<impl Future<Output = Result<(usize, Chosen), Miss>> + use<>, Full> {
         self.follow();
         let directory = Arc::clone(&self.directory.borrow());
         let (links, lane) = (self.root.links, self.root.lane);
-        let job = lane.run(move || resolve::open_waiting(&directory, &paths, links, lane))?;
+        let job = lane.run(move || resolve::open_waiting(&directory, &sought, links, lane))?;
         Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
     }
 

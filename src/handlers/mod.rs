@@ -7,6 +7,7 @@ pub mod miss;
 pub mod redirect;
 pub mod representation;
 pub mod respond;
+pub mod sidecars;
 mod spa;
 pub mod static_files;
 

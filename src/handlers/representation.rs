@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::fs::{OpenFile, content_tag};
 use crate::message::{Body, Fields, Parts, Reply, Request};
 use crate::semantics::conditional::{self, Conditions, Outcome, Validators};
+use crate::semantics::encoding::Coding;
 use crate::semantics::method::Method;
 use crate::semantics::range::{self, ByteRange, Ranges};
-use crate::semantics::{date, etag, mime};
+use crate::semantics::{date, etag};
 use crate::sys::clock;
 
 /// The fields of a request that choose its answer, borrowed from it.
@@ -112,20 +113,35 @@ impl OwnedAsked {
     }
 }
 
-/// The answer that `file` gives. `content` is all of it, where the pool has read it already; `name` is
-/// the name whose ending says the type.
+/// What the bytes of a file are, beyond the file itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Form<'a> {
+    /// Type of the original, whatever coding was chosen.
+    pub content_type: &'a str,
+    /// Whether Accept-Encoding had a say (RFC 9110 §12.5.5): also where identity was chosen.
+    pub is_negotiated: bool,
+    /// Coding of the bytes.
+    pub coding: Option<Coding>,
+}
+
+/// The answer that `file` gives. `content` is all of it, where the pool has read it already.
 #[must_use]
-pub fn reply(file: OpenFile, content: Option<Vec<u8>>, name: &[u8], asked: &Asked<'_>) -> Reply {
+pub fn reply(file: OpenFile, content: Option<Vec<u8>>, form: Form<'_>, asked: &Asked<'_>) -> Reply {
     let stat = *file.stat();
     let now_s = clock::wall_coarse().0;
     let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns)
-        .or_else(|| content_tag::known(&stat).map(|hash| etag::of_content(&hash)));
+        .or_else(|| content_tag::known(&stat).map(|hash| etag::of_content(&hash)))
+        .map(|tag| match form.coding {
+            Some(coding) => etag::of_coding(&tag, coding.tag_suffix()),
+            None => tag,
+        });
     // RFC 9110 §8.8.2.1: never later than Date; a flattened time says nothing (case B08).
     let is_honest = !etag::is_flattened(stat.mtime_s) && stat.mtime_s <= now_s;
     let modified_s = is_honest.then_some(stat.mtime_s);
     let modified = modified_s.and_then(date::http_date);
     let validators = Validators { tag: tag.as_deref(), modified_s, now_s };
-    let mut pairs = Vec::with_capacity(6);
+    let mut pairs = Vec::with_capacity(8);
+    pairs.extend(form.is_negotiated.then_some(("Vary", "Accept-Encoding")));
     pairs.extend(tag.as_deref().map(|tag| ("ETag", tag)));
     let range_counts = match conditional::evaluate(&asked.conditions(), &validators) {
         Outcome::NotModified => return Reply::bodiless(304, Fields::of(&pairs)),
@@ -134,23 +150,30 @@ pub fn reply(file: OpenFile, content: Option<Vec<u8>>, name: &[u8], asked: &Aske
     };
     pairs.extend(modified.as_deref().map(|date| ("Last-Modified", date)));
     pairs.push(("Accept-Ranges", "bytes"));
-    let content_type = mime::of_name(name);
+    let content_type = form.content_type;
     let ranges = match asked.range.filter(|_| range_counts) {
-        Some(value) => range::parse(value, stat.size),
+        // Content-Encoding beside multipart/byteranges would make a client decode text around the parts.
+        Some(value) => match range::parse(value, stat.size) {
+            Ranges::Several(_) if form.coding.is_some() => Ranges::Whole,
+            ranges => ranges,
+        },
         None => Ranges::Whole,
     };
+    if matches!(ranges, Ranges::Whole | Ranges::One(_)) {
+        pairs.extend(form.coding.map(|coding| ("Content-Encoding", coding.name())));
+    }
     match ranges {
         Ranges::Whole => {
-            pairs.push(("Content-Type", &content_type));
+            pairs.push(("Content-Type", content_type));
             let whole = ByteRange { start: 0, end: stat.size };
             Reply { status: 200, fields: Fields::of(&pairs), body: body(file, content, whole) }
         }
         Ranges::One(part) => {
             let content_range = content_range(part, stat.size);
-            pairs.extend([("Content-Type", &*content_type), ("Content-Range", &content_range)]);
+            pairs.extend([("Content-Type", content_type), ("Content-Range", &content_range)]);
             Reply { status: 206, fields: Fields::of(&pairs), body: body(file, content, part) }
         }
-        Ranges::Several(parts) => several(file, content.as_deref(), &parts, &content_type, &pairs),
+        Ranges::Several(parts) => several(file, content.as_deref(), &parts, content_type, &pairs),
         Ranges::Unsatisfiable => {
             let content_range = format!("bytes */{}", stat.size);
             pairs.push(("Content-Range", &content_range));
@@ -231,7 +254,7 @@ fn boundary() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::{Found, Links, Root, View};
+    use crate::fs::{Chosen, Found, Links, Root, Sought, View};
     use crate::offload::Offload;
 
     /// The file `x` of 50 bytes, as the pool brings it: open, and with its content.
@@ -240,10 +263,11 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("x"), (0..50).collect::<Vec<u8>>()).unwrap();
         let root = Root::open(&directory, Links::Inside, Offload::start(1, 10).unwrap()).unwrap();
-        let found = View::new(&root).open_in_pool(vec![b"none".to_vec(), b"x".to_vec()]).unwrap();
+        let sought = [b"none" as &[u8], b"x"].map(|path| Sought { path: path.to_vec(), endings: Vec::new() });
+        let found = View::new(&root).open_in_pool(sought.to_vec()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(found) {
-            Ok((1, Found::File(file, Some(content)))) => (file, content),
+            Ok((1, Chosen { found: Found::File(file, Some(content)), sidecar: None, .. })) => (file, content),
             other => panic!("{other:?}"),
         }
     }
@@ -252,8 +276,9 @@ mod tests {
     fn parts_of_what_the_pool_has_read_are_cut_from_it() {
         let check = |range: &str, status: u16, expected: &dyn Fn(&[u8]) -> bool| {
             let (file, content) = from_pool();
+            let form = Form { content_type: "text/css", is_negotiated: false, coding: None };
             let asked = Asked { range: Some(range.as_bytes()), ..Asked::default() };
-            let reply = reply(file, Some(content), b"x", &asked);
+            let reply = reply(file, Some(content), form, &asked);
             let Body::Owned(body) = &reply.body else { panic!("{:?}", reply.body) };
             assert_eq!(reply.status, status, "{range}");
             assert!(expected(body), "{range}: {body:?}");

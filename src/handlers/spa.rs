@@ -5,10 +5,11 @@
 use std::rc::Rc;
 
 use crate::config::checked::Spa;
-use crate::fs::{Found, Step, View};
+use crate::fs::{Chosen, Miss, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
-use crate::handlers::miss;
-use crate::handlers::representation::{self, Asked, OwnedAsked};
+use crate::handlers::representation::{Asked, OwnedAsked};
+use crate::handlers::sidecars::{Probe, Sidecars};
+use crate::handlers::{miss, static_files};
 use crate::message::{Answer, Reply, Request};
 use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
@@ -36,61 +37,85 @@ pub(super) fn or_page(
     answer: Answer,
     view: &Rc<View>,
     spa: &Rc<Spa>,
+    sidecars: Sidecars,
     cache_control: &Rc<CacheControl>,
     request: &Request<'_>,
 ) -> Answer {
-    let from_pool = || {
-        let asked = OwnedAsked::of(request);
-        from_pool(Rc::clone(view), Rc::clone(spa), Rc::clone(cache_control), asked)
+    if matches!(&answer, Answer::Ready(reply) if reply.status != 404) {
+        return answer;
+    }
+    let page = Page {
+        view: Rc::clone(view),
+        spa: Rc::clone(spa),
+        sidecars,
+        cache_control: Rc::clone(cache_control),
     };
     match answer {
-        Answer::Ready(reply) if reply.status != 404 => Answer::Ready(reply),
-        Answer::Ready(_) => match view.open(&spa.page) {
-            Step::Ready(Ok(Found::File(file, _))) => {
-                let reply = representation::reply(file, None, &spa.page, &Asked::of(request));
-                Answer::Ready(page(cache_control.on(reply, &spa.page)))
+        Answer::Ready(miss) => match page.at_once(&Asked::of(request)) {
+            Step::Ready(reply) => Answer::Ready(reply.unwrap_or(miss)),
+            Step::Wait => {
+                let asked = OwnedAsked::of(request);
+                Answer::Wait(Box::pin(async move { page.waited_for(&asked).await }))
             }
-            Step::Ready(Ok(Found::Directory)) => Answer::Ready(Reply::plain(404)),
-            Step::Ready(Err(miss)) => Answer::Ready(miss::reply(&miss)),
-            Step::Wait => Answer::Wait(Box::pin(from_pool())),
         },
         Answer::Wait(reply) => {
-            let from_pool = from_pool();
+            let asked = OwnedAsked::of(request);
             Answer::Wait(Box::pin(async move {
                 let reply = reply.await;
-                if reply.status == 404 { from_pool.await } else { reply }
+                if reply.status != 404 {
+                    return reply;
+                }
+                // The page is warm where the path was not: one hop, not two.
+                match page.at_once(&asked.borrowed()) {
+                    Step::Ready(found) => found.unwrap_or(reply),
+                    Step::Wait => page.waited_for(&asked).await,
+                }
             }))
         }
     }
 }
 
-async fn from_pool(
+/// What finds the page and describes it.
+struct Page {
     view: Rc<View>,
     spa: Rc<Spa>,
+    sidecars: Sidecars,
     cache_control: Rc<CacheControl>,
-    asked: OwnedAsked,
-) -> Reply {
-    // The page is warm where the path was not: one hop, not two.
-    if let Step::Ready(Ok(Found::File(file, _))) = view.open(&spa.page) {
-        let reply = representation::reply(file, None, &spa.page, &asked.borrowed());
-        return page(cache_control.on(reply, &spa.page));
+}
+
+impl Page {
+    /// The page, or `None` where it is not there.
+    fn at_once(&self, asked: &Asked<'_>) -> Step<Option<Reply>> {
+        let probe = self.sidecars.of_name(&self.spa.page);
+        match self.view.open(&self.spa.page, probe.endings()) {
+            Step::Ready(Ok(chosen)) => Step::Ready(Some(self.describe(chosen, &probe, asked))),
+            Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => Step::Ready(None),
+            Step::Ready(Err(miss)) => Step::Ready(Some(miss::reply(&miss))),
+            Step::Wait => Step::Wait,
+        }
     }
-    match view.open_in_pool(vec![spa.page.clone()]) {
-        Err(full) => miss::pool_full(full),
-        Ok(found) => match found.await {
-            Ok((_, Found::File(file, content))) => {
-                let reply = representation::reply(file, content, &spa.page, &asked.borrowed());
-                page(cache_control.on(reply, &spa.page))
-            }
-            Ok((_, Found::Directory)) => Reply::plain(404),
-            Err(miss) => miss::reply(&miss),
-        },
+
+    async fn waited_for(&self, asked: &OwnedAsked) -> Reply {
+        let probe = self.sidecars.of_name(&self.spa.page);
+        let sought = Sought { path: self.spa.page.clone(), endings: probe.endings().to_vec() };
+        match self.view.open_in_pool(vec![sought]) {
+            Err(full) => miss::pool_full(full),
+            Ok(found) => match found.await {
+                Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()),
+                Err(miss) => miss::reply(&miss),
+            },
+        }
+    }
+
+    fn describe(&self, chosen: Chosen, probe: &Probe, asked: &Asked<'_>) -> Reply {
+        let none = || miss::reply(&Miss::NotFound);
+        page(static_files::found(chosen, probe, &self.spa.page, asked, &self.cache_control, none))
     }
 }
 
 /// The same URL answers a program with 404: caches have to know what told the two apart.
 fn page(mut reply: Reply) -> Reply {
-    reply.fields.push("Vary", "Accept, Sec-Fetch-Mode");
+    reply.fields.vary("Accept, Sec-Fetch-Mode");
     reply
 }
 

@@ -1,14 +1,15 @@
 //! Files beneath a root: what the target names, the index of a directory, the redirect to it. What a
-//! file answers stands in `representation`.
+//! file answers stands in `representation`, what stands for a file in `sidecars`.
 
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::checked;
-use crate::fs::{Found, Links, Miss, Root, Step, View};
+use crate::fs::{Chosen, Found, Links, Miss, Root, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::representation::{self, Asked, OwnedAsked};
+use crate::handlers::sidecars::{Probe, Sidecars};
 use crate::handlers::{miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
 use crate::offload::Pool;
@@ -22,6 +23,7 @@ const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 pub struct StaticFiles {
     view: Rc<View>,
     index: Vec<String>,
+    precompressed: bool,
     cache_control: Rc<CacheControl>,
     spa: Option<Rc<checked::Spa>>,
 }
@@ -38,6 +40,7 @@ pub fn open_root(config: &checked::Static, pool: Pool) -> std::io::Result<Arc<Ro
 /// What is needed of a request after its buffer is gone.
 struct Ask {
     paths: Vec<Vec<u8>>,
+    sidecars: Sidecars,
     wants_index: bool,
     asked: OwnedAsked,
     /// Where a directory redirects to.
@@ -48,9 +51,10 @@ impl StaticFiles {
     /// A handler over `root`.
     #[must_use]
     pub fn new(config: &checked::Static, root: &Arc<Root>) -> StaticFiles {
+        let (index, precompressed) = (config.index.clone(), config.precompressed);
         let cache_control = Rc::new(CacheControl::new(&config.cache_control));
         let spa = config.spa.clone().map(Rc::new);
-        StaticFiles { view: Rc::new(View::new(root)), index: config.index.clone(), cache_control, spa }
+        StaticFiles { view: Rc::new(View::new(root)), index, precompressed, cache_control, spa }
     }
 
     /// The root that it serves.
@@ -70,7 +74,10 @@ impl StaticFiles {
         let answer = self.answer_files(request, path, query, relative);
         match self.spa.as_ref().filter(|spa| spa::applies(spa, request, path, relative)) {
             None => answer,
-            Some(spa) => spa::or_page(answer, &self.view, spa, &self.cache_control, request),
+            Some(spa) => {
+                let sidecars = Sidecars::of(request, self.precompressed);
+                spa::or_page(answer, &self.view, spa, sidecars, &self.cache_control, request)
+            }
         }
     }
 
@@ -95,18 +102,22 @@ impl StaticFiles {
         if !wants_index {
             return self.answer_path(request, path, query, relative);
         }
+        let sidecars = Sidecars::of(request, self.precompressed);
         for (number, name) in self.index.iter().enumerate() {
             let candidate = [relative, name.as_bytes()].concat();
-            match self.view.open(&candidate) {
-                Step::Ready(Ok(Found::File(file, _))) => {
-                    let reply = representation::reply(file, None, &candidate, &Asked::of(request));
-                    return Answer::Ready(self.cache_control.on(reply, &candidate));
+            let probe = sidecars.of_name(&candidate);
+            match self.view.open(&candidate, probe.endings()) {
+                Step::Ready(Ok(Chosen { found: Found::Directory, .. })) => {}
+                Step::Ready(Ok(chosen)) => {
+                    let none = || miss::reply(&Miss::NotFound);
+                    let reply = self.found(chosen, &probe, &candidate, &Asked::of(request), none);
+                    return Answer::Ready(reply);
                 }
-                Step::Ready(Ok(Found::Directory) | Err(Miss::NotFound | Miss::NotRegular)) => {}
+                Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
                 Step::Wait => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
-                    return self.wait(ask(request, rest.collect(), true, Vec::new()));
+                    return self.wait(ask(request, rest.collect(), sidecars, true, Vec::new()));
                 }
             }
         }
@@ -120,33 +131,52 @@ impl StaticFiles {
         query: Option<&[u8]>,
         relative: &[u8],
     ) -> Answer {
-        match self.view.open(relative) {
-            Step::Ready(Ok(Found::File(file, _))) => {
-                let reply = representation::reply(file, None, relative, &Asked::of(request));
-                Answer::Ready(self.cache_control.on(reply, relative))
-            }
-            Step::Ready(Ok(Found::Directory)) => {
-                Answer::Ready(to_directory(relative, &with_slash(path, query)))
+        let sidecars = Sidecars::of(request, self.precompressed);
+        let probe = sidecars.of_name(relative);
+        match self.view.open(relative, probe.endings()) {
+            Step::Ready(Ok(chosen)) => {
+                let directory = || to_directory(relative, &with_slash(path, query));
+                Answer::Ready(self.found(chosen, &probe, relative, &Asked::of(request), directory))
             }
             Step::Ready(Err(miss)) => Answer::Ready(miss::reply(&miss)),
-            Step::Wait => self.wait(ask(request, vec![relative.to_vec()], false, with_slash(path, query))),
+            Step::Wait => {
+                let location = with_slash(path, query);
+                self.wait(ask(request, vec![relative.to_vec()], sidecars, false, location))
+            }
         }
     }
 
-    /// Has the whole resolution done in the pool.
+    fn found(
+        &self,
+        chosen: Chosen,
+        probe: &Probe,
+        name: &[u8],
+        asked: &Asked<'_>,
+        directory: impl FnOnce() -> Reply,
+    ) -> Reply {
+        found(chosen, probe, name, asked, &self.cache_control, directory)
+    }
+
+    /// Has the whole resolution done in the pool, sidecars and originals in one job.
     fn wait(&self, ask: Ask) -> Answer {
+        let sought = ask.paths.iter().map(|path| {
+            let endings = ask.sidecars.of_name(path).endings().to_vec();
+            Sought { path: path.clone(), endings }
+        });
         let cache_control = Rc::clone(&self.cache_control);
-        match self.view.open_in_pool(ask.paths.clone()) {
+        match self.view.open_in_pool(sought.collect()) {
             Err(full) => Answer::Ready(miss::pool_full(full)),
-            Ok(found) => Answer::Wait(Box::pin(async move {
-                match found.await {
-                    Ok((number, Found::File(file, content))) => {
-                        let name = &ask.paths[number];
-                        let reply = representation::reply(file, content, name, &ask.asked.borrowed());
-                        cache_control.on(reply, name)
+            Ok(job) => Answer::Wait(Box::pin(async move {
+                match job.await {
+                    Ok((number, chosen)) => {
+                        let path = &ask.paths[number];
+                        let directory = || match ask.wants_index {
+                            true => miss::reply(&Miss::NotFound),
+                            false => to_directory(path, &ask.location),
+                        };
+                        let probe = ask.sidecars.of_name(path);
+                        found(chosen, &probe, path, &ask.asked.borrowed(), &cache_control, directory)
                     }
-                    Ok((_, Found::Directory)) if ask.wants_index => miss::reply(&Miss::NotFound),
-                    Ok((_, Found::Directory)) => to_directory(&ask.paths[0], &ask.location),
                     Err(miss) => miss::reply(&miss),
                 }
             })),
@@ -154,8 +184,32 @@ impl StaticFiles {
     }
 }
 
-fn ask(request: &Request<'_>, paths: Vec<Vec<u8>>, wants_index: bool, location: Vec<u8>) -> Ask {
-    Ask { paths, wants_index, asked: OwnedAsked::of(request), location }
+fn ask(
+    request: &Request<'_>,
+    paths: Vec<Vec<u8>>,
+    sidecars: Sidecars,
+    wants_index: bool,
+    location: Vec<u8>,
+) -> Ask {
+    Ask { paths, sidecars, wants_index, asked: OwnedAsked::of(request), location }
+}
+
+/// The answer to what was found for `name`, at once or in the pool.
+pub(super) fn found(
+    chosen: Chosen,
+    probe: &Probe,
+    name: &[u8],
+    asked: &Asked<'_>,
+    cache_control: &CacheControl,
+    directory: impl FnOnce() -> Reply,
+) -> Reply {
+    let form = probe.form(&chosen, name);
+    match chosen.found {
+        Found::File(file, content) => {
+            cache_control.on(representation::reply(file, content, form, asked), name)
+        }
+        Found::Directory => directory(),
+    }
 }
 
 /// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be

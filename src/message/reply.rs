@@ -46,6 +46,20 @@ impl Fields {
         *self = Fields::Owned(lines);
     }
 
+    /// Adds field names to the one Vary line, or such a line (RFC 9110 §12.5.5).
+    pub fn vary(&mut self, names: &str) {
+        const START: &[u8] = b"Vary: ";
+        let lines = self.as_bytes();
+        let starts_line = |at: usize| at == 0 || lines[at - 1] == b'\n';
+        match memchr::memmem::find_iter(lines, START).find(|at| starts_line(*at)) {
+            None => self.push("Vary", names),
+            Some(at) => {
+                let (before, after) = lines.split_at(at + START.len());
+                *self = Fields::Owned([before, names.as_bytes(), b", ", after].concat());
+            }
+        }
+    }
+
     /// The lines of `pairs`. Names and values come from the config or from this program, never from a
     /// request, and were checked to hold no line break.
     #[must_use]

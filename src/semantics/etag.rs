@@ -22,6 +22,13 @@ pub fn of_content(hash: &[u8]) -> String {
     tag
 }
 
+/// The tag of a coding of the file: `suffix` inside the quotes, so that a cache never takes one coding
+/// for another (RFC 9110 §8.8.3.3), also where size and time are the same by chance.
+#[must_use]
+pub fn of_coding(tag: &str, suffix: &str) -> String {
+    format!("{}{suffix}\"", tag.strip_suffix('"').unwrap_or(tag))
+}
+
 /// Whether a modification time was flattened by a build tool and carries no information.
 #[must_use]
 pub fn is_flattened(mtime_s: i64) -> bool {
@@ -106,5 +113,10 @@ mod tests {
         assert_eq!(of_content(&[0, 0xab]), "\"00ab\"");
         assert_eq!(of_file(10, 2, 3).as_deref(), Some("\"a-2-3\""));
         assert_eq!(of_file(10, -2, 3).as_deref(), Some("\"a-fffffffffffffffe-3\""));
+    }
+
+    #[test]
+    fn a_coding_has_a_tag_of_its_own() {
+        assert_eq!(of_coding("\"a-2-3\"", "-br"), "\"a-2-3-br\"");
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod conditional;
 pub mod date;
+pub mod encoding;
 pub mod etag;
 pub mod head;
 pub mod method;

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::json;
@@ -43,16 +42,7 @@ pub(super) async fn accept(listener: TcpListener, context: Rc<Context>, shared: 
             },
         }
     }
-    // What the kernel has queued would be reset with the listener: take it in first. Unconstrained,
-    // because the runtime's budget of a task looks like an empty queue after 128 of them.
-    tokio::task::unconstrained(std::future::poll_fn(|task| {
-        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(task) {
-            door.enter(stream, peer.ip());
-        }
-        Poll::Ready(())
-    }))
-    .await;
-    drop(listener);
+    door.empty(listener);
     door.shared.listeners_open.fetch_sub(1, Ordering::Release);
 }
 
@@ -69,6 +59,31 @@ struct Door {
 }
 
 impl Door {
+    /// Takes in what the kernel has queued, which would be reset with the listener. The kernel itself is
+    /// asked: the runtime does not know yet what came since it last looked, and takes a spent budget of
+    /// the task for an empty queue.
+    fn empty(&self, listener: TcpListener) {
+        // Out of the reactor; where that fails the listener is closed with it.
+        let Ok(listener) = listener.into_std() else { return };
+        loop {
+            match listener.accept() {
+                Ok((stream, peer)) => {
+                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                    if let Ok(stream) = stream {
+                        self.enter(stream, peer.ip());
+                    }
+                }
+                // Gone before it was accepted (accept(2)).
+                Err(error)
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::ECONNABORTED | libc::EPROTO | libc::EINTR)
+                    ) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
     fn enter(&self, stream: TcpStream, client: IpAddr) {
         match self.shared.enter() {
             Some(place) => {

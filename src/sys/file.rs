@@ -23,6 +23,9 @@ pub const OPEN_READ: i32 = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY | 
 /// A directory as an anchor for lookups; needs no read permission on it.
 pub const OPEN_ANCHOR: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
+/// A name for what it leads to, to be looked at and never read; no driver and no lease hears of it.
+pub const OPEN_LOOK: i32 = libc::O_PATH | libc::O_CLOEXEC;
+
 /// `long syscall(SYS_openat2, int dirfd, const char *pathname, struct open_how *how, size_t size)`,
 /// openat2(2). An empty `path` names the directory itself.
 ///

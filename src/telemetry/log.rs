@@ -78,16 +78,19 @@ impl Throttle {
         Throttle { last_ms: AtomicU64::new(0), times: AtomicU64::new(0) }
     }
 
-    /// Writes the event, or counts it for the line that a later one will write.
-    pub fn event(&self, level: Level, name: &'static str, mut fields: Value) {
+    /// Writes the event, or counts it for the line that a later one will write; says whether it wrote.
+    pub fn event(&self, level: Level, name: &'static str, mut fields: Value) -> bool {
         let times = self.times.fetch_add(1, Ordering::Relaxed) + 1;
         let (now, last) = (clock::monotonic_coarse_ms(), self.last_ms.load(Ordering::Relaxed));
         let is_due = now.saturating_sub(last) >= THROTTLE_MS || last == 0;
-        if is_due && self.last_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let is_mine =
+            is_due && self.last_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_mine {
             self.times.fetch_sub(times, Ordering::Relaxed);
             fields["times"] = times.into();
             event(level, name, &fields);
         }
+        is_mine
     }
 }
 

@@ -42,7 +42,8 @@ fn a_route_has_its_headers_on_every_answer() {
         let answer = ask(&mut client, request, fields);
         assert_eq!(answer.status, status, "{request} {fields}");
         assert_eq!((count(&answer, "x-a"), answer.field("x-a")), (1, Some("b")), "{request} {fields}");
-        assert_eq!((count(&answer, "vary"), answer.field("vary")), (1, Some("Origin")), "{request}");
+        // Beside the server's own, where a coding was negotiated: two lines are one list (RFC 9110 §5.3).
+        assert!(answer.head.contains("\r\nVary: Origin\r\n") && count(&answer, "vary") <= 2, "{request}");
         assert_eq!(answer.field("x-content-type-options"), Some("nosniff"), "{request} {fields}");
         if let Some(target) = request.strip_prefix("GET ") {
             // HEAD has no ranges, so that it is not compared where one was asked for.

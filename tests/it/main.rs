@@ -15,6 +15,7 @@ mod bodies;
 mod cases;
 mod changes;
 mod clocks;
+mod codings;
 mod conditional;
 mod corpus;
 mod framing;
