@@ -20,6 +20,7 @@ mod corpus;
 mod framing;
 mod head;
 mod index;
+mod kubernetes;
 mod limits;
 mod logs;
 mod memory;
