@@ -51,7 +51,7 @@ pub(in crate::fs) fn open_cached(
     if !directory.may_cross_mounts {
         flags |= file::RESOLVE_NO_XDEV;
     }
-    let fd = match file::openat2(directory.fd.as_fd(), path, file::OPEN_READ, flags) {
+    let fd = match open_beneath(directory.fd.as_fd(), path, file::OPEN_READ, flags) {
         Ok(fd) => fd,
         Err(error) => {
             return match error.raw_os_error() {
@@ -119,6 +119,24 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane
     Ok(found)
 }
 
+/// What is not there is looked for twice, where links are followed: a kubelet removes the old version
+/// of a volume right after it swapped `..data`, and a walk that had just read that link ends in
+/// nothing. By then the new link is in place, so the second look finds what was there all the time.
+/// It never waits: a miss on a remote file system is not asked for twice.
+fn open_beneath(directory: BorrowedFd<'_>, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
+    match file::openat2(directory, path, flags, resolve) {
+        Err(first)
+            if first.raw_os_error() == Some(libc::ENOENT) && resolve & file::RESOLVE_NO_SYMLINKS == 0 =>
+        {
+            match file::openat2(directory, path, flags, resolve | file::RESOLVE_CACHED) {
+                Err(_) if resolve & file::RESOLVE_CACHED == 0 => Err(first),
+                second => second,
+            }
+        }
+        other => other,
+    }
+}
+
 /// EAGAIN without RESOLVE_CACHED is a rename while `..` was walked, or a lease that stays: tried
 /// again a bounded number of times, then it is the caller's to say "busy".
 fn open_with_retries(
@@ -131,7 +149,7 @@ fn open_with_retries(
     let mut tries = 0;
     loop {
         tries += 1;
-        match file::openat2(directory, path, flags, links.flags()) {
+        match open_beneath(directory, path, flags, links.flags()) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EAGAIN)
                     && tries < RESOLVE_TRIES_MAX

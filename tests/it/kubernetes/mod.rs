@@ -6,6 +6,7 @@
 
 mod checks;
 mod quantity;
+mod volume;
 
 use std::path::Path;
 
