@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 RECORD=docs/long-runs.md
 LOGS=.local/long
-RUNS=(properties drains)
+RUNS=(properties drains racer)
 
 # Every property test, with 20,000 cases instead of a few hundred.
 run_properties() { PROPTEST_CASES="${PROPTEST_CASES:-20000}" cargo test --locked --release --lib --test it; }
@@ -22,6 +22,9 @@ run_drains() {
     ensure_builder_image
     cargo test --locked --test container -- --ignored --nocapture drain_long
 }
+
+# Ten million requests against a writer that flips links and renames directories.
+run_racer() { RACER_REQUESTS="${RACER_REQUESTS:-10000000}" cargo test --locked --release --test it racer; }
 
 # What the run itself counted, from its log.
 figures() {

@@ -131,6 +131,11 @@ pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 pub const TICK_MS: u64 = 1_000;
 /// Body of a `respond` route, in the config or from a file.
 pub const RESPOND_BODY_BYTES_MAX: u64 = MIB;
+/// Largest file whose ETag is a hash of its content, where its modification time says nothing: about
+/// 20 ms of a pool thread once for each version. Larger ones have no ETag.
+pub const CONTENT_TAG_BYTES_MAX: u64 = 8 * MIB;
+/// Hashes that the process remembers: 1.6 MiB of them.
+pub const CONTENT_TAGS_MAX: usize = 16 * 1024;
 /// A config file larger than this is a mistake, not a config.
 pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
 /// Descriptors kept back from the connection limit for files, logs, listeners and the pool.

@@ -127,4 +127,15 @@ pub struct Static {
     pub follow_symlinks: bool,
     /// Names tried for a directory, in order; may be empty.
     pub index: Vec<String>,
+    /// The page that answers navigations to paths without a file.
+    pub spa: Option<Spa>,
+}
+
+/// `spa` and `spa_exclude` of `static = { … }`; paths as [`PathMatch::Prefix`] spells them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spa {
+    /// The page, beneath the root.
+    pub page: Vec<u8>,
+    /// Prefixes of the request's path, on segment boundaries, that are never answered with it.
+    pub exclude: Vec<Vec<u8>>,
 }

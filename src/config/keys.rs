@@ -141,7 +141,8 @@ fn after_limits() -> Vec<Key> {
         no_effect(row("route.static", "precompressed", Kind::Boolean, "false", "Send `x.js.br` or `x.js.gz` for `x.js`.")),
         no_effect(row("route.static", "compress", Kind::Boolean, "false", "Compress on the fly.")),
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
-        not_built(row("route.static", "spa", Kind::Text, "", "File that answers paths without a file.")),
+        row("route.static", "spa", Kind::Text, "", "Page beneath the root, such as `/index.html`, that answers navigations to paths without a file. A path whose last segment has a dot is a file, and 404."),
+        row("route.static", "spa_exclude", Kind::Texts, "[]", "Prefixes of the request's path, such as `/api/`, that `spa` never answers."),
     ]
 }
 

@@ -187,7 +187,7 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
         hosts: Vec::new(),
         path: PathMatch::Prefix(Vec::new()),
         methods: None,
-        handler: Handler::Static(Static { root, follow_symlinks: true, index }),
+        handler: Handler::Static(Static { root, follow_symlinks: true, index, spa: None }),
     }
 }
 

@@ -4,13 +4,16 @@
 //! symbolic links, which the resolver never follows (openat2(2), RESOLVE_BENEATH) and which people
 //! only notice as 404s.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::checked::Static;
+use super::checked::{Spa, Static};
 use super::error::Origin;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
+use crate::semantics::path::SafePath;
 
 /// The walk is a courtesy: it ends here even if the root is a whole file server.
 const WALK_ENTRIES_MAX: usize = 10_000;
@@ -41,7 +44,53 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     if let Some(node) = table.get("revalidate") {
         report.duration_ms(node, 0, REVALIDATE_MS_MAX);
     }
-    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index })
+    let spa = read_spa(here, root.as_deref(), report);
+    Some(Static { root: root?, follow_symlinks: symlinks == "inside", index, spa })
+}
+
+/// `spa` and `spa_exclude`. That the page is there is looked at like the root itself: a misspelt name
+/// would answer every page of the app with 404.
+fn read_spa(here: (&str, &Table), root: Option<&Path>, report: &mut Report<'_>) -> Option<Spa> {
+    let (_, table) = here;
+    let read = |report: &mut Report<'_>, node: &Node| {
+        report.list(node, "a list of paths such as [\"/api/\"]", path_below)
+    };
+    let exclude = report.value(here, "spa_exclude", Vec::new(), read, |paths| {
+        let shown: Vec<_> = paths.iter().map(|path| format!("/{}", String::from_utf8_lossy(path))).collect();
+        format!("{shown:?}")
+    });
+    let node = table.get("spa")?;
+    let page = path_below(report, node)?;
+    if let Some(root) = root
+        && !root.join(OsStr::from_bytes(&page)).is_file()
+    {
+        report.expected(
+            node,
+            "a file beneath root such as \"/index.html\"",
+            Some("which is no file there".to_owned()),
+        );
+        return None;
+    }
+    report.set(
+        "route.static.spa",
+        format!("{:?}", format!("/{}", String::from_utf8_lossy(&page))),
+        Some(node),
+    );
+    Some(Spa { page, exclude })
+}
+
+/// A path with its leading slash, decoded, without the slashes at its ends.
+fn path_below(report: &mut Report<'_>, node: &Node) -> Option<Vec<u8>> {
+    let text = report.any_text(node)?;
+    match SafePath::parse(text.as_bytes()) {
+        Ok(path) if text.starts_with('/') && !path.segments().is_empty() && !path.segments().contains(&0) => {
+            Some(path.segments().to_vec())
+        }
+        _ => {
+            report.expected(node, "a path that begins with a slash, such as \"/index.html\"", None);
+            None
+        }
+    }
 }
 
 fn read_root(report: &mut Report<'_>, node: &Node) -> Option<PathBuf> {

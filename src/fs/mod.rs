@@ -4,6 +4,7 @@
 //! through [`read`]. What the kernel cannot say at once is [`Step::Wait`], and the caller takes the
 //! whole resolution to the offload pool. This room knows no HTTP, no routes and no configuration.
 
+pub mod content_tag;
 pub mod device;
 pub mod file;
 pub mod miss;

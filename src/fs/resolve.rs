@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use crate::fs::root::Directory;
-use crate::fs::{Miss, Mode, OpenFile, Step, device, read};
+use crate::fs::{Miss, Mode, OpenFile, Step, content_tag, device, read};
 use crate::limits::{FILE_INLINE_BYTES_MAX, RESOLVE_MS_MAX, RESOLVE_TRIES_MAX};
 use crate::offload::Lane;
 use crate::sys::file::{self, Kind, Stat};
@@ -74,6 +74,10 @@ pub(in crate::fs) fn open_cached(
         lane.detach(move || drop(fd));
         return Step::Wait;
     }
+    if stat.kind == Kind::Regular && content_tag::is_wanted(&stat) && content_tag::known(&stat).is_none() {
+        // Its tag has to be read from its content first.
+        return Step::Wait;
+    }
     Step::Ready(classify(fd, stat, mode, lane))
 }
 
@@ -111,10 +115,13 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane
     let stat = file::fstat(fd.as_fd())?;
     let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
     let mut found = classify(fd, stat, mode, lane)?;
-    if let Found::File(file, content) = &mut found
-        && stat.size <= FILE_INLINE_BYTES_MAX
-    {
-        *content = Some(read::part_waiting(file, 0, stat.size)?);
+    if let Found::File(file, content) = &mut found {
+        if content_tag::is_wanted(&stat) && content_tag::known(&stat).is_none() {
+            content_tag::learn(file)?;
+        }
+        if stat.size <= FILE_INLINE_BYTES_MAX {
+            *content = Some(read::part_waiting(file, 0, stat.size)?);
+        }
     }
     Ok(found)
 }

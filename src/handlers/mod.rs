@@ -5,6 +5,7 @@ pub mod miss;
 pub mod redirect;
 pub mod representation;
 pub mod respond;
+mod spa;
 pub mod static_files;
 
 pub use redirect::Redirect;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::fs::OpenFile;
+use crate::fs::{OpenFile, content_tag};
 use crate::message::{Body, Fields, Parts, Reply, Request};
 use crate::semantics::conditional::{self, Conditions, Outcome, Validators};
 use crate::semantics::method::Method;
@@ -118,7 +118,8 @@ impl OwnedAsked {
 pub fn reply(file: OpenFile, content: Option<Vec<u8>>, name: &[u8], asked: &Asked<'_>) -> Reply {
     let stat = *file.stat();
     let now_s = clock::wall_coarse().0;
-    let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns);
+    let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns)
+        .or_else(|| content_tag::known(&stat).map(|hash| etag::of_content(&hash)));
     // RFC 9110 §8.8.2.1: never later than Date; a flattened time says nothing (case B08).
     let is_honest = !etag::is_flattened(stat.mtime_s) && stat.mtime_s <= now_s;
     let modified_s = is_honest.then_some(stat.mtime_s);

@@ -2,12 +2,13 @@
 //! file answers stands in `representation`.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::{Found, Links, Miss, Root, Step, View};
 use crate::handlers::representation::{self, Asked, OwnedAsked};
-use crate::handlers::{miss, redirect};
+use crate::handlers::{miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
 use crate::offload::Pool;
 use crate::semantics::method::Method;
@@ -18,8 +19,9 @@ const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 /// One worker's handler for a root.
 #[derive(Debug)]
 pub struct StaticFiles {
-    view: View,
+    view: Rc<View>,
     index: Vec<String>,
+    spa: Option<Rc<checked::Spa>>,
 }
 
 /// Opens the root of a static route, for all workers.
@@ -44,7 +46,8 @@ impl StaticFiles {
     /// A handler over `root`.
     #[must_use]
     pub fn new(config: &checked::Static, root: &Arc<Root>) -> StaticFiles {
-        StaticFiles { view: View::new(root), index: config.index.clone() }
+        let spa = config.spa.clone().map(Rc::new);
+        StaticFiles { view: Rc::new(View::new(root)), index: config.index.clone(), spa }
     }
 
     /// The root that it serves.
@@ -55,6 +58,20 @@ impl StaticFiles {
 
     /// Answers a request for `relative`: the path behind the route's prefix, without a leading slash.
     pub fn answer(
+        &self,
+        request: &Request<'_>,
+        path: &SafePath<'_>,
+        query: Option<&[u8]>,
+        relative: &[u8],
+    ) -> Answer {
+        let answer = self.answer_files(request, path, query, relative);
+        match self.spa.as_ref().filter(|spa| spa::applies(spa, request, path, relative)) {
+            None => answer,
+            Some(spa) => spa::or_page(answer, &self.view, spa, request),
+        }
+    }
+
+    fn answer_files(
         &self,
         request: &Request<'_>,
         path: &SafePath<'_>,

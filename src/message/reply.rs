@@ -30,6 +30,13 @@ impl Fields {
         }
     }
 
+    /// Adds a line; the same rule for names and values as for [`Fields::of`].
+    pub fn push(&mut self, name: &str, value: &str) {
+        let mut lines = self.as_bytes().to_vec();
+        lines.extend_from_slice(Fields::of(&[(name, value)]).as_bytes());
+        *self = Fields::Owned(lines);
+    }
+
     /// The lines of `pairs`. Names and values come from the config or from this program, never from a
     /// request, and were checked to hold no line break.
     #[must_use]

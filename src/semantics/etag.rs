@@ -1,13 +1,25 @@
 //! Entity tags (RFC 9110 §8.8.3) and the lists of If-Match and If-None-Match (§13.1.1, §13.1.2).
 //!
 //! A tag is size and modification time with nanoseconds: no inode, so that replicas behind a
-//! balancer agree (docs/adr/0004-etag.md).
+//! balancer agree (docs/adr/0004-etag.md). Where that time says nothing it is a hash of the content.
 
 /// The strong tag of a file; `None` where the mtime says nothing (0 or 1 s: image builders and
 /// package stores flatten all times, so two releases would share one tag; case B08).
 #[must_use]
 pub fn of_file(size: u64, mtime_s: i64, mtime_ns: u32) -> Option<String> {
     (!is_flattened(mtime_s)).then(|| format!("\"{size:x}-{mtime_s:x}-{mtime_ns:x}\""))
+}
+
+/// The strong tag of a file by a hash of its content.
+#[must_use]
+pub fn of_content(hash: &[u8]) -> String {
+    let mut tag = String::with_capacity(hash.len() * 2 + 2);
+    tag.push('"');
+    for byte in hash {
+        tag.push_str(&format!("{byte:02x}"));
+    }
+    tag.push('"');
+    tag
 }
 
 /// Whether a modification time was flattened by a build tool and carries no information.
@@ -91,6 +103,7 @@ mod tests {
     fn flattened_times_have_no_tag() {
         assert_eq!(of_file(10, 0, 0), None);
         assert_eq!(of_file(10, 1, 0), None);
+        assert_eq!(of_content(&[0, 0xab]), "\"00ab\"");
         assert_eq!(of_file(10, 2, 3).as_deref(), Some("\"a-2-3\""));
         assert_eq!(of_file(10, -2, 3).as_deref(), Some("\"a-fffffffffffffffe-3\""));
     }

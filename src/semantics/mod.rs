@@ -6,6 +6,7 @@ pub mod etag;
 pub mod head;
 pub mod method;
 pub mod mime;
+pub mod navigation;
 pub mod path;
 pub mod range;
 pub mod status;

@@ -9,7 +9,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("offload", &["limits"]),
     ("semantics", &[]),
-    ("fs", &["limits", "sys", "offload"]),
+    ("fs", &["limits", "sys", "offload", "semantics"]),
     ("config", &["limits", "semantics"]),
     ("message", &["semantics", "fs"]),
     ("telemetry", &["limits", "sys", "semantics", "config"]),

@@ -292,6 +292,18 @@ fn handler_values() {
     );
     route(
         "static = { root = \"src\", spa = \"/index.html\" }",
-        "@2:26: route.static.spa is not built yet in this version, expected no such key",
+        "@2:32: route.static.spa: expected a file beneath root such as \"/index.html\", found \"/index.html\", which is no file there",
+    );
+    for page in ["index.html", "/", "/../x", "/a%2fb"] {
+        route(
+            &format!("static = {{ root = \"src\", spa = \"{page}\" }}"),
+            &format!(
+                "@2:32: route.static.spa: expected a path that begins with a slash, such as \"/index.html\", found \"{page}\""
+            ),
+        );
+    }
+    route(
+        "static = { root = \"src\", spa_exclude = \"/api/\" }",
+        "@2:40: route.static.spa_exclude: expected a list of paths such as [\"/api/\"], found \"/api/\", did you mean [\"/api/\"]?",
     );
 }
