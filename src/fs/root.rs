@@ -25,6 +25,8 @@ pub struct Directory {
     mode: Mode,
     /// Every mount beneath the root is local, so a worker may cross into it.
     pub(in crate::fs) may_cross_mounts: bool,
+    /// It has a `..data`: a ConfigMap or Secret volume, whose versions are swapped and removed.
+    pub(in crate::fs) is_kubelet_volume: bool,
 }
 
 impl Directory {
@@ -33,12 +35,14 @@ impl Directory {
         let stat = file::fstat(fd.as_fd())?;
         let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
         let may_cross_mounts = mounts_beneath_are_local(path);
-        Ok(Directory { fd, stat, mode, may_cross_mounts })
+        let is_kubelet_volume = path.join("..data").symlink_metadata().is_ok();
+        Ok(Directory { fd, stat, mode, may_cross_mounts, is_kubelet_volume })
     }
 
     fn is_same(&self, other: &Directory) -> bool {
         let identity = |directory: &Directory| {
-            (directory.stat.device, directory.stat.inode, directory.mode, directory.may_cross_mounts)
+            let flags = (directory.may_cross_mounts, directory.is_kubelet_volume);
+            (directory.stat.device, directory.stat.inode, directory.mode, flags)
         };
         // An unlinked directory may give its inode number to the next one; nlink tells.
         identity(self) == identity(other) && file::fstat(self.fd.as_fd()).is_ok_and(|now| now.links > 0)

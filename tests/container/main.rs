@@ -15,5 +15,6 @@ mod deploy;
 mod drain;
 mod drain_long;
 mod image;
+mod kubernetes;
 mod quota;
 mod start;

@@ -22,6 +22,7 @@ mod framing;
 mod head;
 mod headers;
 mod index;
+mod kubernetes;
 mod limits;
 mod logs;
 mod memory;
