@@ -35,7 +35,8 @@ impl Directory {
         let stat = file::fstat(fd.as_fd())?;
         let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
         let may_cross_mounts = mounts_beneath_are_local(path);
-        let is_kubelet_volume = path.join("..data").symlink_metadata().is_ok();
+        // Not asked of a remote root, whose lookups may hang; kubelets make these volumes locally.
+        let is_kubelet_volume = mode != Mode::Remote && path.join("..data").symlink_metadata().is_ok();
         Ok(Directory { fd, stat, mode, may_cross_mounts, is_kubelet_volume })
     }
 
