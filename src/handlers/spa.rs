@@ -32,7 +32,7 @@ fn is_below(path: &[u8], prefix: &[u8]) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// `answer`, or the page where it is a miss.
+/// The page in place of `answer`, which is a miss or may still become one.
 pub(super) fn or_page(
     answer: Answer,
     view: &Rc<View>,
@@ -41,9 +41,6 @@ pub(super) fn or_page(
     cache_control: &Rc<CacheControl>,
     request: &Request<'_>,
 ) -> Answer {
-    if matches!(&answer, Answer::Ready(reply) if reply.status != 404) {
-        return answer;
-    }
     let page = Page {
         view: Rc::clone(view),
         spa: Rc::clone(spa),

@@ -72,13 +72,14 @@ impl StaticFiles {
         relative: &[u8],
     ) -> Answer {
         let answer = self.answer_files(request, path, query, relative);
-        match self.spa.as_ref().filter(|spa| spa::applies(spa, request, path, relative)) {
-            None => answer,
-            Some(spa) => {
-                let sidecars = Sidecars::of(request, self.precompressed);
-                spa::or_page(answer, &self.view, spa, sidecars, &self.cache_control, request)
-            }
+        let Some(spa) = &self.spa else { return answer };
+        // Found: nobody has to know whether it was a navigation.
+        let is_found = matches!(&answer, Answer::Ready(reply) if reply.status != 404);
+        if is_found || !spa::applies(spa, request, path, relative) {
+            return answer;
         }
+        let sidecars = Sidecars::of(request, self.precompressed);
+        spa::or_page(answer, &self.view, spa, sidecars, &self.cache_control, request)
     }
 
     fn answer_files(
