@@ -131,6 +131,11 @@ pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 pub const TICK_MS: u64 = 1_000;
 /// Body of a `respond` route, in the config or from a file.
 pub const RESPOND_BODY_BYTES_MAX: u64 = MIB;
+/// How long an error waits for its page in the pool: longer than a disk takes, and less than the
+/// shortest `wait_timeout`, which would answer 503 in its place.
+pub const ERROR_PAGE_WAIT_MS_MAX: u64 = 500;
+/// And how long a worker then gives the short text at once: each try leaves a job behind in the pool.
+pub const ERROR_PAGE_REST_MS: u64 = 10_000;
 /// Globs of one route. Every worker builds its automata when it starts: a thousand take seconds.
 pub const CACHE_RULES_MAX: usize = 200;
 /// Length of one glob: far more than any path that a person writes down.

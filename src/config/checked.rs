@@ -22,6 +22,28 @@ pub struct Config {
     pub limits: Limits,
     /// Routes in the order of the file; matching does not depend on it.
     pub routes: Vec<Route>,
+    /// Pages for errors that no route has a page for.
+    pub error_pages: Option<ErrorPages>,
+}
+
+/// `[error_pages]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorPages {
+    /// Directory with the pages.
+    pub root: PathBuf,
+    /// As [`Static::error_pages`], beneath it.
+    pub pages: Vec<ErrorPage>,
+}
+
+/// One of `error_pages`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorPage {
+    /// First and last of the statuses that it stands for, within 400–599.
+    pub first: u16,
+    /// The same as `first`, but for a class.
+    pub last: u16,
+    /// The page beneath the root, as [`PathMatch::Prefix`] spells paths; no hidden name.
+    pub path: Vec<u8>,
 }
 
 /// `[server]`
@@ -135,6 +157,8 @@ pub struct Static {
     pub cache_control: Vec<CacheRule>,
     /// The page that answers navigations to paths without a file.
     pub spa: Option<Spa>,
+    /// Pages for errors of the route; the first that has the status is the one.
+    pub error_pages: Vec<ErrorPage>,
     /// Whether `x.js.br`, `x.js.zst` and `x.js.gz` are sent for `x.js`.
     pub precompressed: bool,
 }

@@ -102,6 +102,7 @@ fn value(kind: Kind) -> String {
         Kind::Word(list) => words(list),
         Kind::WordOrTable(list, _) => format!("{}, or a table", words(list)),
         Kind::Fields => "table of strings".to_owned(),
+        Kind::Pages => "table of paths by status".to_owned(),
         Kind::Json => "table or list".to_owned(),
     }
 }

@@ -41,6 +41,8 @@ pub(super) enum Kind {
     WordOrTable(&'static [&'static str], &'static str),
     /// Field names with their values.
     Fields,
+    /// Statuses and classes of them with their pages.
+    Pages,
     /// A table or a list of any values.
     Json,
 }
@@ -101,6 +103,7 @@ fn before_limits() -> Vec<Key> {
         not_built(row("", "tls", Kind::Table("tls"), "", "HTTPS.")),
         row("", "log", Kind::Table("log"), "", "The access log; everything else goes to stderr."),
         row("", "limits", Kind::Table("limits"), "", "Every bound; see `docs/limits.md`."),
+        row("", "error_pages", Kind::Table("error_pages"), "", "Pages for the errors that the server makes itself: no route, no such method, TRACE, and errors of `static` for which the route has no page. Not for `respond`, whose answer is as it is written, nor for what is refused before a request is understood (400, 408, 413, 414, 417, 431, 501, 505), for limits (`connections`, `wait_timeout`: 503) and for a file that fails while it is sent: those keep their short text."),
         row("", "route", Kind::Tables("route"), "", "What answers which requests. Host, then `exact` before the longest `path`, then method; the order in the file does not matter. Without any route the directory given to `serve` (else `/srv`) is served."),
         row("server", "listen", Kind::Texts, r#"["[::]:8080"]"#, "Addresses for plain HTTP. `[::]` falls back to `0.0.0.0` where IPv6 is off."),
         row("server", "admin", Kind::AddressOrOff, r#""127.0.0.1:8081""#, "Where `/livez` and `/readyz` are served."),
@@ -149,8 +152,11 @@ fn after_limits() -> Vec<Key> {
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
         row("route.static", "spa", Kind::Text, "", "Page beneath the root, such as `/index.html`, that answers navigations to paths without a file. A path whose last segment has a dot is a file, and 404."),
         row("route.static", "spa_exclude", Kind::Texts, "[]", "Prefixes of the request's path, such as `/api/`, that `spa` never answers."),
+        row("route.static", "error_pages", Kind::Pages, "{}", "Pages beneath the root for errors of the route, by status (400 to 599) or class (`4xx`, `5xx`), as `{ \"404\" = \"/404.html\" }`; the exact status wins. Status and fields stay those of the error, whatever page it is; where the page cannot be had the short text is sent."),
         row("route.static.cache_control", "glob", Kind::Text, "", "Paths beneath the root, as `assets/**`; without a slash names at any depth, as `*.html`. `*` and `?` stay within a segment, `**` does not; `[a-z]`, `{js,css}`. A directory counts as its index file. Required."),
         row("route.static.cache_control", "value", Kind::Text, "", "Value of the field. Required."),
+        row("error_pages", "root", Kind::Text, "", "Directory with the pages; relative to the working directory unless it begins with `/`. Required."),
+        row("error_pages", "pages", Kind::Pages, "", "As `error_pages` of `static`, beneath this root. Required."),
     ]
 }
 
@@ -194,6 +200,7 @@ pub(super) fn required(table: &str) -> &'static [&'static str] {
         "route.redirect" => &["to"],
         "route.static" => &["root"],
         "route.static.cache_control" => &["glob", "value"],
+        "error_pages" => &["root", "pages"],
         _ => &[],
     }
 }

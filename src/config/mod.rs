@@ -1,10 +1,10 @@
 //! From files, variables and flags to one checked config, or to every mistake at once.
 //!
 //! `raw` is the config as it was typed, `checked` as it is meant; `keys` is the one table of all keys.
-//! In between, `check`, `route`, `headers`, `respond`, `json`, `redirect`, `statics` and
-//! `cache_control` read one slice each, by the
+//! In between, `check`, `route`, `headers`, `respond`, `json`, `redirect`, `statics`,
+//! `cache_control` and `error_pages` read one slice each, by the
 //! readers in `read`, and tell `report` what they find. This room opens no socket, and no file but the
-//! config, a `body_file`, and the roots that it looks at.
+//! config, a `body_file`, and the roots and pages that it looks at.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ pub mod checked;
 pub mod cli;
 pub mod docs;
 pub mod error;
+mod error_pages;
 mod expand;
 pub mod explain;
 mod headers;
@@ -34,7 +35,7 @@ mod units;
 #[cfg(test)]
 mod tests;
 
-use self::checked::{Config, Handler, PathMatch, Route, Static};
+use self::checked::{Config, ErrorPages, Handler, PathMatch, Route, Static};
 use self::error::{Origin, Problem, Problems};
 use self::expand::Environment;
 pub use self::overrides::Flags;
@@ -103,6 +104,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
     let server = check::server(&root, &mut report);
     let log = check::log(&root, &mut report);
     let limits = check::limits(&root, &mut report);
+    let error_pages = error_pages::of_site(&root, &mut report);
     let mut routes = route::routes(&root, &source.environment, &mut report);
     if root.get("route").is_some() || report.has_holes() {
         refuse_directory(source, &mut report);
@@ -110,11 +112,11 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
         routes.push(implied_route(source, &mut report));
     }
     if source.walks_roots {
-        warn_of_links(&routes, &mut report);
+        warn_of_links(&routes, error_pages.as_ref(), &mut report);
     }
     let (settings, warnings) = report.finish()?;
     let digest = digest(&settings, &routes);
-    let config = Config { server, log, limits, routes };
+    let config = Config { server, log, limits, routes, error_pages };
     Ok(Loaded { config, warnings, settings, file: source.file.clone(), digest })
 }
 
@@ -200,15 +202,22 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
             precompressed: true,
             cache_control: Vec::new(),
             spa: None,
+            error_pages: Vec::new(),
         }),
     }
 }
 
-fn warn_of_links(routes: &[Route], report: &mut Report<'_>) {
+fn warn_of_links(routes: &[Route], error_pages: Option<&ErrorPages>, report: &mut Report<'_>) {
     let mut walked: Vec<&Path> = Vec::new();
-    for (index, route) in routes.iter().enumerate() {
-        let Handler::Static(Static { root, follow_symlinks: true, .. }) = &route.handler else { continue };
-        let origin = report.origin_of(&format!("route.{}.static.root", index + 1));
+    let of_routes = routes.iter().zip(1..).filter_map(|(route, number)| match &route.handler {
+        Handler::Static(Static { root, follow_symlinks: true, .. }) => {
+            Some((root, format!("route.{number}.static.root")))
+        }
+        _ => None,
+    });
+    let of_site = error_pages.map(|pages| (&pages.root, "error_pages.root".to_owned()));
+    for (root, key) in of_routes.chain(of_site) {
+        let origin = report.origin_of(&key);
         if walked.contains(&root.as_path()) {
             continue;
         }

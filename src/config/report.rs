@@ -131,8 +131,11 @@ impl<'a> Report<'a> {
         };
         let near = keys::nearest(&entry.name, keys::of(table).map(|key| key.name));
         let (hint, excused) = if !owners.is_empty() {
-            let mut inside = owners.iter().filter_map(|owner| owner.strip_prefix(table)?.strip_prefix('.'));
-            (format!("it belongs in {}", titles(&owners)), inside.next())
+            // What lies in this table is nearer than what lies elsewhere.
+            let below = |owner: &&'static str| owner.strip_prefix(table)?.strip_prefix('.');
+            let inside: Vec<_> = owners.iter().copied().filter(|owner| below(owner).is_some()).collect();
+            let near = if inside.is_empty() { &owners } else { &inside };
+            (format!("it belongs in {}", titles(near)), inside.first().and_then(below))
         } else if let Some(near) = near {
             (format!("did you mean {near:?}?"), Some(near))
         } else {

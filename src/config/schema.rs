@@ -80,6 +80,11 @@ fn kind(kind: Kind) -> Value {
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Word(words) => word_list(words),
         Kind::WordOrTable(words, name) => json!({ "anyOf": [word_list(words), table(name)] }),
+        Kind::Pages => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[45]([0-9][0-9]|xx)$" },
+            "additionalProperties": { "type": "string" },
+        }),
         Kind::Json => json!({ "type": ["object", "array"] }),
         Kind::Fields => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     }

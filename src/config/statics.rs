@@ -8,12 +8,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::cache_control;
 use super::checked::{Spa, Static};
 use super::error::Origin;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
+use super::{cache_control, error_pages};
 use crate::semantics::path::SafePath;
 
 /// The walk is a courtesy: it ends here even if the root is a whole file server.
@@ -45,15 +45,17 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         report.duration_ms(node, 0, REVALIDATE_MS_MAX);
     }
     let rules = table.get("cache_control");
-    let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report))?;
+    let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report));
     let spa = read_spa(here, root.as_deref(), report);
+    let error_pages = error_pages::of_static(table, root.as_deref(), report);
     Some(Static {
         root: root?,
         follow_symlinks: symlinks == "inside",
         index,
         precompressed,
-        cache_control,
+        cache_control: cache_control?,
         spa,
+        error_pages,
     })
 }
 
@@ -90,13 +92,21 @@ fn read_spa(here: (&str, &Table), root: Option<&Path>, report: &mut Report<'_>) 
 
 /// A path with its leading slash, decoded, without the slashes at its ends.
 fn path_below(report: &mut Report<'_>, node: &Node) -> Option<Vec<u8>> {
+    path_such_as(report, node, "/index.html")
+}
+
+/// The same with another example for who wrote something else.
+pub(super) fn path_such_as(report: &mut Report<'_>, node: &Node, example: &str) -> Option<Vec<u8>> {
     let text = report.any_text(node)?;
-    match SafePath::parse(text.as_bytes()) {
-        Ok(path) if text.starts_with('/') && !path.segments().is_empty() && !path.segments().contains(&0) => {
+    // Looked at first: `SafePath` is for what begins with a slash.
+    let path = Some(text).filter(|text| text.starts_with('/'));
+    let path = path.and_then(|text| SafePath::parse(text.as_bytes()).ok());
+    match path {
+        Some(path) if !path.segments().is_empty() && !path.segments().contains(&0) => {
             Some(path.segments().to_vec())
         }
         _ => {
-            report.expected(node, "a path that begins with a slash, such as \"/index.html\"", None);
+            report.expected(node, &format!("a path that begins with a slash, such as {example:?}"), None);
             None
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 
 mod documents;
 mod fields;
+mod pages;
 mod sources;
 mod values;
 

@@ -2,6 +2,7 @@
 //! they never see a socket, and reach files through `fs` alone.
 
 pub mod cache_control;
+pub mod error_pages;
 pub mod headers;
 pub mod miss;
 pub mod redirect;
@@ -11,6 +12,7 @@ pub mod sidecars;
 mod spa;
 pub mod static_files;
 
+pub use error_pages::ErrorPages;
 pub use headers::Headers;
 pub use redirect::Redirect;
 pub use respond::Respond;

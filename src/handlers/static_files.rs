@@ -1,18 +1,16 @@
 //! Files beneath a root: what the target names, the index of a directory, the redirect to it. What a
 //! file answers stands in `representation`, what stands for a file in `sidecars`.
 
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::checked;
-use crate::fs::{Chosen, Found, Links, Miss, Root, Sought, Step, View};
+use crate::fs::{Chosen, Found, Miss, Root, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::representation::{self, Asked, OwnedAsked};
 use crate::handlers::sidecars::{Probe, Sidecars};
 use crate::handlers::{miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
-use crate::offload::Pool;
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, has_hidden_segment};
 
@@ -26,15 +24,6 @@ pub struct StaticFiles {
     precompressed: bool,
     cache_control: Rc<CacheControl>,
     spa: Option<Rc<checked::Spa>>,
-}
-
-/// Opens the root of a static route, for all workers.
-///
-/// # Errors
-/// The directory cannot be opened, or the kernel refuses `openat2`.
-pub fn open_root(config: &checked::Static, pool: Pool) -> std::io::Result<Arc<Root>> {
-    let links = if config.follow_symlinks { Links::Inside } else { Links::Refused };
-    Root::open(Path::new(&config.root), links, pool)
 }
 
 /// What is needed of a request after its buffer is gone.
@@ -55,6 +44,12 @@ impl StaticFiles {
         let cache_control = Rc::new(CacheControl::new(&config.cache_control));
         let spa = config.spa.clone().map(Rc::new);
         StaticFiles { view: Rc::new(View::new(root)), index, precompressed, cache_control, spa }
+    }
+
+    /// Its sight of the root, for what else is served from there.
+    #[must_use]
+    pub fn view(&self) -> &Rc<View> {
+        &self.view
     }
 
     /// The root that it serves.

@@ -46,6 +46,18 @@ impl Fields {
         *self = Fields::Owned(lines);
     }
 
+    /// Puts a line in place of all of that name, whatever its case; the same rule as for [`Fields::of`].
+    pub fn replace(&mut self, name: &str, value: &str) {
+        let Fields::Owned(mut lines) = Fields::of(&[(name, value)]) else { return };
+        for line in self.as_bytes().split_inclusive(|byte| *byte == b'\n') {
+            let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+            if !line[..end].eq_ignore_ascii_case(name.as_bytes()) {
+                lines.extend_from_slice(line);
+            }
+        }
+        *self = Fields::Owned(lines);
+    }
+
     /// Adds field names to the one Vary line, or such a line (RFC 9110 §12.5.5).
     pub fn vary(&mut self, names: &str) {
         const START: &[u8] = b"Vary: ";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::Root;
-use crate::handlers::{Headers, Redirect, Respond, StaticFiles};
+use crate::handlers::{ErrorPages, Headers, Redirect, Respond, StaticFiles};
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
 use crate::semantics::method::Method;
@@ -18,6 +18,8 @@ const EVERY_METHOD: &str = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
 #[derive(Debug)]
 pub struct Site {
     table: Table<Rc<Entry>>,
+    /// For errors without a route.
+    error_pages: ErrorPages,
 }
 
 /// What a route leads to.
@@ -25,6 +27,8 @@ pub struct Site {
 struct Entry {
     handler: Handler,
     headers: Headers,
+    /// None for what the operator wrote as it is: `respond` and `redirect`.
+    error_pages: ErrorPages,
 }
 
 #[derive(Debug)]
@@ -35,11 +39,20 @@ enum Handler {
 }
 
 impl Site {
-    /// The site of `routes`; `roots` holds the open root of each static route, in their order.
+    /// The site of `routes`; `roots` holds the open root of each static route, in their order, and then
+    /// that of the pages for errors, where there are some.
     #[must_use]
-    pub fn new(routes: &[checked::Route], roots: &[Arc<Root>]) -> Site {
+    pub fn new(
+        routes: &[checked::Route],
+        error_pages: Option<&checked::ErrorPages>,
+        roots: &[Arc<Root>],
+    ) -> Site {
+        let of_site = error_pages.map_or_else(ErrorPages::default, |config| {
+            ErrorPages::of_site(config, roots.last().expect("an open root for the pages of the site"))
+        });
         let mut roots = roots.iter();
         let handlers = routes.iter().map(|route| {
+            let mut error_pages = ErrorPages::default();
             let (handler, headers) = match &route.handler {
                 // Nothing of it differs from answer to answer, so it is put together at once.
                 checked::Handler::Respond(respond) => {
@@ -50,12 +63,15 @@ impl Site {
                 }
                 checked::Handler::Static(files) => {
                     let root = roots.next().expect("one open root for each static route");
-                    (Handler::Static(StaticFiles::new(files, root)), Headers::with_errors(&route.headers))
+                    let handler = StaticFiles::new(files, root);
+                    error_pages = of_site.behind(&files.error_pages, handler.view());
+                    (Handler::Static(handler), Headers::with_errors(&route.headers))
                 }
             };
-            (route, Rc::new(Entry { handler, headers }))
+            (route, Rc::new(Entry { handler, headers, error_pages }))
         });
-        Site { table: Table::new(handlers) }
+        let table = Table::new(handlers);
+        Site { table, error_pages: of_site }
     }
 }
 
@@ -69,24 +85,22 @@ impl Service for Site {
         };
         if request.method == Method::Trace {
             // RFC 9110 §9.3.8 would send the request back, cookies included.
-            return Answer::Ready(Reply::plain_with(
-                405,
-                &[("Allow", allow_without_trace(self, request, path))],
-            ));
+            let allow = allow_without_trace(self, request, path);
+            return self.error_pages.on(Answer::Ready(Reply::plain_with(405, &[("Allow", allow)])));
         }
         match self.table.find(request.authority, path, request.method) {
-            Match::Found(entry, covered) => entry.headers.on(match &entry.handler {
+            Match::Found(entry, covered) => entry.headers.on(entry.error_pages.on(match &entry.handler {
                 Handler::Respond(respond) => Answer::Ready(respond.answer()),
                 Handler::Redirect(redirect) => {
                     Answer::Ready(redirect.answer(escaped_rest(path, covered), query))
                 }
                 Handler::Static(files) => files.answer(request, path, query, rest(path.decoded(), covered)),
-            }),
+            })),
             Match::OtherMethods(methods) => {
                 let allow = methods.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", ");
-                Answer::Ready(Reply::plain_with(405, &[("Allow", &allow)]))
+                self.error_pages.on(Answer::Ready(Reply::plain_with(405, &[("Allow", &allow)])))
             }
-            Match::Nothing => Answer::Ready(Reply::plain(404)),
+            Match::Nothing => self.error_pages.on(Answer::Ready(Reply::plain(404))),
         }
     }
 }

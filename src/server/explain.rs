@@ -46,11 +46,11 @@ fn describe_route(text: &mut String, config: &Config, request: &Request<'_>, pat
         Match::Found(number, covered) => (&config.routes[*number], covered),
         Match::OtherMethods(_) => {
             let _ = writeln!(text, "route     none for this method, but some for the path");
-            return;
+            return describe_error_pages(text, config, None);
         }
         Match::Nothing => {
             let _ = writeln!(text, "route     none matches");
-            return;
+            return describe_error_pages(text, config, None);
         }
     };
     let _ = writeln!(text, "route     {} ({})", route.name, why(route));
@@ -60,6 +60,26 @@ fn describe_route(text: &mut String, config: &Config, request: &Request<'_>, pat
         Handler::Static(files) => describe_lookup(files, path, covered),
     };
     let _ = writeln!(text, "handler   {kind}");
+    if let Handler::Static(files) = &route.handler {
+        describe_error_pages(text, config, Some(files));
+    }
+}
+
+/// What an error would show: pages of the route, then those of the site.
+fn describe_error_pages(text: &mut String, config: &Config, files: Option<&checked::Static>) {
+    let own = files.map(|files| (&files.root, &files.error_pages));
+    let of_site = config.error_pages.as_ref().map(|site| (&site.root, &site.pages));
+    let mut shown = Vec::new();
+    for (root, pages) in own.into_iter().chain(of_site) {
+        for page in pages {
+            let (status, class) = (page.first.to_string(), format!("{}xx", page.first / 100));
+            let statuses = if page.first == page.last { status } else { class };
+            shown.push(format!("{statuses} {}/{}", root.display(), page.path.escape_ascii()));
+        }
+    }
+    if !shown.is_empty() {
+        let _ = writeln!(text, "errors    {}", shown.join(", "));
+    }
 }
 
 fn why(route: &Route) -> String {
@@ -93,9 +113,9 @@ fn describe_lookup(files: &checked::Static, path: &SafePath<'_>, covered: usize)
 
 fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) -> Result<(), String> {
     let pool = Offload::start(1, config.limits.offload_queue_max).map_err(|error| error.to_string())?;
-    let roots = open_roots(&config.routes, pool)?;
-    let site = Site::new(&config.routes, &roots);
-    let runtime = Builder::new_current_thread().build().map_err(|error| error.to_string())?;
+    let roots = open_roots(&config.routes, config.error_pages.as_ref(), pool)?;
+    let site = Site::new(&config.routes, config.error_pages.as_ref(), &roots);
+    let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
     let (reply, lane) = match site.answer(request) {
         Answer::Ready(reply) => (reply, "at once, on the worker"),
         Answer::Wait(reply) => (

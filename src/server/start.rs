@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,8 +14,7 @@ use serde_json::json;
 use super::shared::Shared;
 use super::{admin, listen, worker};
 use crate::config::checked::{self, AccessFormat, Config};
-use crate::fs::{Refresher, Root};
-use crate::handlers::static_files;
+use crate::fs::{Links, Refresher, Root};
 use crate::limits::{DESCRIPTORS_RESERVED, Limits};
 use crate::offload::{Offload, Pool};
 use crate::sys::clock::monotonic_coarse_ms;
@@ -41,6 +40,7 @@ pub(super) struct Prepared {
     listeners: Vec<Vec<TcpListener>>,
     admin_listener: Option<TcpListener>,
     routes: Vec<checked::Route>,
+    error_pages: Option<checked::ErrorPages>,
     roots: Vec<Arc<Root>>,
     pool: Pool,
     access: checked::AccessFormat,
@@ -53,7 +53,7 @@ pub(super) struct Prepared {
 /// # Errors
 /// One line that names what could not be opened and what to do.
 pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
-    let Config { server, log: log_config, mut limits, routes } = config;
+    let Config { server, log: log_config, mut limits, routes, error_pages } = config;
     let (workers, source) = worker_count(&server);
     limits.connections_max = affordable_connections(&limits);
     let threads = match usize::try_from(limits.offload_threads_max).unwrap_or(usize::MAX) {
@@ -71,13 +71,13 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
     }
     let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
     let admin_listener = admin_listener.and_then(|mut listeners| listeners.pop());
-    let roots = open_roots(&routes, pool)?;
+    let roots = open_roots(&routes, error_pages.as_ref(), pool)?;
     let access_sink = open_access_log(&log_config, &limits)?;
     let fields = json!({ "version": env!("CARGO_PKG_VERSION"), "workers": workers, "workers_from": source,
         "connections": limits.connections_max, "offload_threads": threads, "routes": routes.len() });
     log::event(Level::Info, "starting", &fields);
     let access = log_config.access;
-    Ok(Prepared { limits, listeners, admin_listener, routes, roots, pool, access, access_sink })
+    Ok(Prepared { limits, listeners, admin_listener, routes, error_pages, roots, pool, access, access_sink })
 }
 
 /// Starts the workers and the admin thread. Quick: nothing here is opened by name.
@@ -85,7 +85,8 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
 /// # Errors
 /// One line that names the thread that could not be started.
 pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
-    let Prepared { limits, listeners, admin_listener, routes, roots, pool, access, access_sink } = prepared;
+    let Prepared { limits, listeners, admin_listener, routes, error_pages, roots, pool, access, access_sink } =
+        prepared;
     let shared = Arc::new(Shared::new(listeners.len(), limits.connections_max));
     let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
     let now_ms = monotonic_coarse_ms();
@@ -99,6 +100,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
             listeners,
             limits: limits.clone(),
             routes: Arc::clone(&routes),
+            error_pages: error_pages.clone(),
             roots: roots.clone(),
             access,
             access_sink: access_sink.clone(),
@@ -138,24 +140,31 @@ fn affordable_connections(limits: &Limits) -> u64 {
     affordable.min(limits.connections_max)
 }
 
-/// Opens the root of each static route, each directory once.
-pub(super) fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Arc<Root>>, String> {
+/// Opens the root of each static route and that of the pages for errors, each directory once.
+pub(super) fn open_roots(
+    routes: &[checked::Route],
+    error_pages: Option<&checked::ErrorPages>,
+    pool: Pool,
+) -> Result<Vec<Arc<Root>>, String> {
     let mut known: HashMap<(PathBuf, bool), Arc<Root>> = HashMap::new();
     let mut roots = Vec::new();
-    for route in routes {
-        let checked::Handler::Static(config) = &route.handler else { continue };
-        let key = (config.root.clone(), config.follow_symlinks);
-        let root = match known.get(&key) {
+    let of_routes = routes.iter().filter_map(|route| match &route.handler {
+        checked::Handler::Static(files) => Some((route.name.as_str(), &files.root, files.follow_symlinks)),
+        _ => None,
+    });
+    let of_errors = error_pages.map(|pages| ("error_pages", &pages.root, true));
+    for (route, path, follow_symlinks) in of_routes.chain(of_errors) {
+        let root = match known.get(&(path.clone(), follow_symlinks)) {
             Some(root) => Arc::clone(root),
             None => {
-                let root =
-                    static_files::open_root(config, pool).map_err(|error| explain_root(config, &error))?;
-                known.insert(key, Arc::clone(&root));
+                let links = if follow_symlinks { Links::Inside } else { Links::Refused };
+                let root = Root::open(path, links, pool).map_err(|error| explain_root(path, &error))?;
+                known.insert((path.clone(), follow_symlinks), Arc::clone(&root));
                 root
             }
         };
         let (mode, file_system) = root.mode();
-        let fields = json!({ "route": route.name, "root": root.path().display().to_string(),
+        let fields = json!({ "route": route, "root": root.path().display().to_string(),
             "file_system": file_system, "files": mode.describe(), "resolve_cached": root.support().cached });
         log::event(Level::Info, "root", &fields);
         roots.push(root);
@@ -163,7 +172,7 @@ pub(super) fn open_roots(routes: &[checked::Route], pool: Pool) -> Result<Vec<Ar
     Ok(roots)
 }
 
-fn explain_root(config: &checked::Static, error: &std::io::Error) -> String {
+fn explain_root(root: &Path, error: &std::io::Error) -> String {
     let hint = match error.raw_os_error() {
         Some(libc::ENOENT) => "the directory does not exist: create or mount it",
         Some(libc::EACCES) => "no permission: make it readable for the user that runs the server",
@@ -171,7 +180,7 @@ fn explain_root(config: &checked::Static, error: &std::io::Error) -> String {
         Some(libc::EPERM) => "a seccomp profile refuses openat2: allow it",
         _ => "see openat2(2)",
     };
-    format!("cannot serve {}: {error}; {hint}", config.root.display())
+    format!("cannot serve {}: {error}; {hint}", root.display())
 }
 
 fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink>, String> {

@@ -29,6 +29,7 @@ pub(super) struct Plan {
     pub(super) listeners: Vec<TcpListener>,
     pub(super) limits: Limits,
     pub(super) routes: Arc<Vec<checked::Route>>,
+    pub(super) error_pages: Option<checked::ErrorPages>,
     pub(super) roots: Vec<Arc<Root>>,
     pub(super) access: checked::AccessFormat,
     pub(super) access_sink: Option<Sink>,
@@ -69,7 +70,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Box::new(Site::new(&plan.routes, &plan.roots));
+    let site = Box::new(Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots));
     let access = AccessLog::new(plan.access, plan.access_sink);
     let context = Rc::new(Context::new(plan.limits, access, counters, site));
     let shared = plan.shared;

@@ -18,6 +18,7 @@ mod clocks;
 mod codings;
 mod conditional;
 mod corpus;
+mod error_pages;
 mod framing;
 mod head;
 mod headers;

@@ -172,6 +172,12 @@ fn each_mistake_is_named() {
         ("[log]\naccess = \"jsonn\"\n", 2, "json"),
         ("[[route]]\npath = \"/\"\nstatic = { root = \"ROOT/missing\" }\n", 3, "missing"),
         ("[[route]]\npath = \"/\"\nstatic = { root = \"ROOT/x.txt\" }\n", 3, "x.txt"),
+        (
+            "[[route]]\npath = \"/\"\nstatic = { root = \"ROOT\", error_pages = { 404 = \"/none.html\" } }\n",
+            3,
+            "none.html",
+        ),
+        ("[error_pages]\nroot = \"ROOT/missing\"\npages = { 5xx = \"/x.txt\" }\n", 2, "missing"),
         ("[[route]]\npath = \"/\"\n", 1, "respond"),
         ("[[route]]\npath = \"x\"\nrespond = { status = 200 }\n", 2, "/"),
         (

@@ -13,7 +13,7 @@ use crate::support::{Server, Site, assert_same, has_program, is_root, noise, unt
 
 /// Whether files of this site can be read without waiting when they are warm. On overlayfs and tmpfs
 /// RWF_NOWAIT does not exist; there every read takes the pool, and these tests would prove nothing.
-fn reads_without_waiting(site: &Site) -> bool {
+pub fn reads_without_waiting(site: &Site) -> bool {
     const EXT: i64 = 0xef53;
     const XFS: i64 = 0x5846_5342;
     const BTRFS: i64 = 0x9123_683e;
@@ -21,7 +21,7 @@ fn reads_without_waiting(site: &Site) -> bool {
 }
 
 /// Throws a file out of the page cache.
-fn evict(file: &File) {
+pub fn evict(file: &File) {
     fsync(file).unwrap();
     fadvise(file, 0, None, Advice::DontNeed).unwrap();
 }
