@@ -22,6 +22,8 @@ pub mod telemetry;
 pub mod handlers;
 // From a request to its handler.
 pub mod route;
+// Pages that reload while they are written.
+pub mod dev;
 // From a socket to its last byte.
 pub mod connection;
 // `/livez` and `/readyz`.

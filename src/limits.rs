@@ -145,6 +145,21 @@ pub const GLOB_BYTES_MAX: usize = 512;
 pub const CONTENT_TAG_BYTES_MAX: u64 = 8 * MIB;
 /// Hashes that the process remembers: 1.6 MiB of them.
 pub const CONTENT_TAGS_MAX: usize = 16 * 1024;
+/// `serve --dev` looks at the files of its roots this often: a reload that is felt to come at once.
+pub const WATCH_MS: u64 = 250;
+/// And rests this many times as long as a look took, so that it has a tenth of one CPU at most.
+pub const WATCH_IDLE_PARTS: u32 = 9;
+/// Files that were written meanwhile are looked at again after this time, until they rest.
+pub const WATCH_SETTLE_MS: u64 = 50;
+/// And at most this often: a file that never rests, such as a log, is a change about once a second.
+pub const WATCH_SETTLE_LOOKS_MAX: u32 = 20;
+/// Names that it looks at beneath one root: about 20 ms a look on a local file system.
+pub const WATCH_ENTRIES_MAX: u32 = 10_000;
+/// Directories that it goes down.
+pub const WATCH_DEPTH_MAX: u32 = 32;
+/// A page that waits for a change is answered after this time at the latest, and half of `wait_timeout`;
+/// then it asks again. A client that is gone keeps its connection no longer.
+pub const EVENTS_MS_MAX: u64 = 15 * SECOND;
 /// A config file larger than this is a mistake, not a config.
 pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
 /// Descriptors kept back from the connection limit for files, logs, listeners and the pool.

@@ -15,13 +15,15 @@ use crate::limits::{self, Limits, Unit};
 
 /// What the server listens on when nobody says otherwise.
 const LISTEN: &str = "[::]:8080";
+/// And in development mode: what is half done is nobody else's to see.
+const LISTEN_DEV: &str = "127.0.0.1:8080";
 const ADMIN: &str = "127.0.0.1:8081";
 
-pub(super) fn server(root: &Table, report: &mut Report<'_>) -> Server {
+pub(super) fn server(root: &Table, is_dev: bool, report: &mut Report<'_>) -> Server {
     let table = report.table(root, "server");
     let here = ("server", table);
-    let listen =
-        report.value(here, "listen", vec![address(LISTEN)], read_listen, |addresses| show(addresses));
+    let default = vec![address(if is_dev { LISTEN_DEV } else { LISTEN })];
+    let listen = report.value(here, "listen", default, read_listen, |addresses| show(addresses));
     let admin = report.value(here, "admin", Some(address(ADMIN)), read_admin, |admin| {
         format!("{:?}", admin.map_or("off".to_owned(), |address| address.to_string()))
     });
@@ -47,7 +49,7 @@ pub(super) fn server(root: &Table, report: &mut Report<'_>) -> Server {
     if let Some(node) = table.get("trusted_proxies") {
         report.list(node, "a list of networks such as [\"10.0.0.0/8\"]", read_network);
     }
-    Server { listen, admin, workers, drain_delay, drain_timeout }
+    Server { listen, admin, workers, drain_delay, drain_timeout, is_dev }
 }
 
 fn address(text: &str) -> SocketAddr {

@@ -59,6 +59,8 @@ pub struct Server {
     pub drain_delay: Duration,
     /// From the end of the delay: what still runs is cut.
     pub drain_timeout: Duration,
+    /// Development mode; of the command line alone.
+    pub is_dev: bool,
 }
 
 /// `[log]`

@@ -63,6 +63,10 @@ enum Verb {
         /// Directory to serve when the config has no routes [default: /srv]
         #[arg(value_name = "DIR")]
         directory: Option<PathBuf>,
+        /// Development mode: pages in a browser reload when a file changes [listens on 127.0.0.1:8080
+        /// unless told otherwise]
+        #[arg(long)]
+        dev: bool,
         #[command(flatten)]
         options: Options,
     },
@@ -128,10 +132,10 @@ pub fn parse(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Invocation, clap::Error> {
     let line = Line::try_parse_from(arguments)?;
-    let mut directory = None;
+    let (mut directory, mut is_dev) = (None, false);
     let (command, options) = match line.verb {
-        Verb::Serve { directory: given, options } => {
-            directory = given;
+        Verb::Serve { directory: given, dev, options } => {
+            (directory, is_dev) = (given, dev);
             (Command::Serve, options)
         }
         Verb::Check { options } => (Command::Check, options),
@@ -142,7 +146,7 @@ pub fn parse(
     let environment = environment.into_iter();
     let environment =
         environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
-    let mut source = Source { environment, directory, ..Source::default() };
+    let mut source = Source { environment, directory, is_dev, ..Source::default() };
     source.file = options.config.or_else(|| default_file(&source));
     source.flags = Flags { listen: options.listen, workers: options.workers, admin: options.admin };
     source.walks_roots = command == Command::Check;
@@ -199,6 +203,7 @@ mod tests {
         assert_eq!(found.source.directory, Some("/www".into()));
         assert_eq!(found.source.flags.listen, ["a", "b"]);
         assert_eq!(found.source.flags.workers.as_deref(), Some("2"));
+        assert!(!found.source.is_dev && line(&["serve", "--dev"], &[]).unwrap().source.is_dev);
         let found = line(&["explain", "GET", "/x", "--config", "c"], &[(FILE_VARIABLE, "d")]).unwrap();
         assert_eq!(found.command, Command::Explain { request: Some((Method::Get, "/x".into())) });
         assert_eq!(found.source.file, Some("c".into()));
@@ -211,7 +216,14 @@ mod tests {
 
     #[test]
     fn usage_errors_end_with_2_and_help_with_0() {
-        for wrong in [&["srve"][..], &[], &["explain", "GET"], &["explain", "GTE", "/"], &["check", "--x"]] {
+        for wrong in [
+            &["srve"][..],
+            &[],
+            &["explain", "GET"],
+            &["explain", "GTE", "/"],
+            &["check", "--x"],
+            &["check", "--dev"],
+        ] {
             assert_eq!(line(wrong, &[]).unwrap_err(), 2, "{wrong:?}");
         }
         assert_eq!(line(&["--version"], &[]).unwrap_err(), 0);

@@ -61,6 +61,8 @@ pub struct Source {
     pub flags: Flags,
     /// `serve DIR`: the directory to serve when the config has no route.
     pub directory: Option<PathBuf>,
+    /// `serve --dev`: no key of the file, so that no config takes it along into production.
+    pub is_dev: bool,
     /// Look for absolute symbolic links beneath the roots: for `check`, as it may take seconds.
     pub walks_roots: bool,
 }
@@ -101,7 +103,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
     overrides::apply_environment(&mut root, &source.environment, &mut report);
     overrides::apply_flags(&mut root, &source.flags);
 
-    let server = check::server(&root, &mut report);
+    let server = check::server(&root, source.is_dev, &mut report);
     let log = check::log(&root, &mut report);
     let limits = check::limits(&root, &mut report);
     let error_pages = error_pages::of_site(&root, &mut report);

@@ -31,7 +31,12 @@ impl Wire for TcpStream {
 
     fn unacknowledged_bytes(&self) -> u64 {
         // A socket that cannot say has nothing more to wait for.
-        sys::socket::unacknowledged_bytes(self.as_fd()).unwrap_or(0)
+        match sys::socket::unacknowledged_bytes(self.as_fd()).unwrap_or(0) {
+            0 => 0,
+            // A reset leaves the count as it was, and nobody who could lower it (getpeername(2): ENOTCONN).
+            _ if self.peer_addr().is_err() => 0,
+            left => left,
+        }
     }
 
     fn reset_on_close(&self) {

@@ -60,6 +60,8 @@ pub struct Root {
     current: Mutex<Arc<Directory>>,
     /// Counts changes of `current`; workers compare it before each request.
     generation: AtomicU64,
+    /// Held while the path is looked up again, by no worker.
+    refreshing: Mutex<()>,
 }
 
 impl Root {
@@ -77,6 +79,7 @@ impl Root {
             lane: pool.lane(),
             current: Mutex::new(Arc::new(directory)),
             generation: AtomicU64::new(0),
+            refreshing: Mutex::default(),
         }))
     }
 
@@ -100,8 +103,10 @@ impl Root {
     }
 
     /// Looks the path up again. A path that leads nowhere at this moment keeps the directory that was
-    /// there. May hang where the file system does: runs in the pool.
-    fn refresh_waiting(&self) {
+    /// there. May hang where the file system does: for the pool, or a thread of one's own.
+    pub fn refresh_waiting(&self) {
+        // One at a time: of two, the one that looked first might have the last word.
+        let _refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(found) = Directory::open(&self.path)
             && !self.current().is_same(&found)
         {

@@ -142,6 +142,9 @@ async fn drain(config: &checked::Server, shared: &Arc<Shared>) {
     shared.phase.send_replace(Phase::Leaving);
     tokio::time::sleep(config.drain_delay).await;
     shared.phase.send_replace(Phase::Draining);
+    if let Some(changes) = &shared.dev {
+        changes.end();
+    }
     let end = Instant::now() + config.drain_timeout;
     let is_done = || {
         // In this order: a listener that closes has counted what it accepted before.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 
 use crate::admin::Health;
+use crate::dev;
 use crate::limits::HEARTBEAT_MS_MAX;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::counters;
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) listeners_open: AtomicU64,
     /// Workers that have not handed over their last log lines.
     pub(super) workers_running: AtomicU64,
+    /// Development mode.
+    pub(super) dev: Option<Arc<dev::Changes>>,
     /// Counters of each worker.
     pub(super) workers: Vec<Arc<counters::Worker>>,
 }
@@ -45,6 +48,7 @@ impl Shared {
             connections_max,
             listeners_open: AtomicU64::new(0),
             workers_running: AtomicU64::new(0),
+            dev: None,
             workers: (0..workers).map(|_| Arc::default()).collect(),
         }
     }

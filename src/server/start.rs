@@ -14,6 +14,7 @@ use serde_json::json;
 use super::shared::Shared;
 use super::{admin, listen, worker};
 use crate::config::checked::{self, AccessFormat, Config};
+use crate::dev;
 use crate::fs::{Links, Refresher, Root};
 use crate::limits::{DESCRIPTORS_RESERVED, Limits};
 use crate::offload::{Offload, Pool};
@@ -43,6 +44,7 @@ pub(super) struct Prepared {
     error_pages: Option<checked::ErrorPages>,
     roots: Vec<Arc<Root>>,
     pool: Pool,
+    dev: Option<Arc<dev::Changes>>,
     access: checked::AccessFormat,
     access_sink: Option<Sink>,
 }
@@ -72,12 +74,24 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
     let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
     let admin_listener = admin_listener.and_then(|mut listeners| listeners.pop());
     let roots = open_roots(&routes, error_pages.as_ref(), pool)?;
+    let dev = server.is_dev.then(|| develop(&server, &roots)).transpose()?;
     let access_sink = open_access_log(&log_config, &limits)?;
     let fields = json!({ "version": env!("CARGO_PKG_VERSION"), "workers": workers, "workers_from": source,
         "connections": limits.connections_max, "offload_threads": threads, "routes": routes.len() });
     log::event(Level::Info, "starting", &fields);
     let access = log_config.access;
-    Ok(Prepared { limits, listeners, admin_listener, routes, error_pages, roots, pool, access, access_sink })
+    Ok(Prepared {
+        limits,
+        listeners,
+        admin_listener,
+        routes,
+        error_pages,
+        roots,
+        pool,
+        dev,
+        access,
+        access_sink,
+    })
 }
 
 /// Starts the workers and the admin thread. Quick: nothing here is opened by name.
@@ -85,9 +99,19 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
 /// # Errors
 /// One line that names the thread that could not be started.
 pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
-    let Prepared { limits, listeners, admin_listener, routes, error_pages, roots, pool, access, access_sink } =
-        prepared;
-    let shared = Arc::new(Shared::new(listeners.len(), limits.connections_max));
+    let Prepared {
+        limits,
+        listeners,
+        admin_listener,
+        routes,
+        error_pages,
+        roots,
+        pool,
+        dev,
+        access,
+        access_sink,
+    } = prepared;
+    let shared = Arc::new(Shared { dev, ..Shared::new(listeners.len(), limits.connections_max) });
     let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
     let now_ms = monotonic_coarse_ms();
     shared.workers.iter().for_each(|worker| worker.beat(now_ms));
@@ -116,6 +140,17 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
         log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
     }
     Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink })
+}
+
+/// Watches the roots for development mode, and says so: nobody should be in it unawares.
+fn develop(server: &checked::Server, roots: &[Arc<Root>]) -> Result<Arc<dev::Changes>, String> {
+    let changes =
+        dev::start(roots).map_err(|error| format!("cannot start the thread that watches files: {error}"))?;
+    let is_open = server.listen.iter().any(|address| !address.ip().is_loopback());
+    let hint = if is_open { "others may reach it: not for production" } else { "not for production" };
+    let fields = json!({ "pages": "reload when a file changes", "hint": hint });
+    log::event(if is_open { Level::Warn } else { Level::Info }, "development mode", &fields);
+    Ok(changes)
 }
 
 fn worker_count(server: &checked::Server) -> (usize, String) {

@@ -16,8 +16,10 @@ use super::accept::accept;
 use super::shared::{Phase, Shared};
 use crate::config::checked;
 use crate::connection::Context;
+use crate::dev::Dev;
 use crate::fs::Root;
 use crate::limits::{Limits, TICK_MS};
+use crate::message::Service;
 use crate::route::Site;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::access::AccessLog;
@@ -70,7 +72,11 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Box::new(Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots));
+    let site = Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots);
+    let site: Box<dyn Service> = match &plan.shared.dev {
+        None => Box::new(site),
+        Some(changes) => Box::new(Dev::new(site, changes, plan.limits.wait_ms_max)),
+    };
     let access = AccessLog::new(plan.access, plan.access_sink);
     let context = Rc::new(Context::new(plan.limits, access, counters, site));
     let shared = plan.shared;

@@ -18,6 +18,7 @@ mod clocks;
 mod codings;
 mod conditional;
 mod corpus;
+mod dev;
 mod error_pages;
 mod framing;
 mod head;

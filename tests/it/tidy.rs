@@ -15,6 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("telemetry", &["limits", "sys", "semantics", "config"]),
     ("handlers", &["limits", "sys", "offload", "semantics", "fs", "config", "message", "telemetry"]),
     ("route", &["semantics", "fs", "config", "message", "handlers"]),
+    ("dev", &["limits", "sys", "semantics", "fs", "message", "telemetry"]),
     ("connection", &["limits", "sys", "semantics", "fs", "message", "telemetry", "handlers"]),
     ("admin", &["limits", "semantics", "message", "telemetry"]),
     (
@@ -30,6 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "telemetry",
             "handlers",
             "route",
+            "dev",
             "connection",
             "admin",
         ],

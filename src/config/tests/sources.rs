@@ -111,6 +111,20 @@ fn faulty_overrides_name_their_variable_or_flag() {
 }
 
 #[test]
+fn development_mode_listens_on_loopback_unless_told_otherwise() {
+    let check = |text: &str, listen: &[&str], is_dev: bool, expected: &str| {
+        let flags = Flags { listen: listen.iter().map(ToString::to_string).collect(), ..Flags::default() };
+        let loaded = load_text(&Source { is_dev, flags, ..Source::default() }, "scalws.toml", text).unwrap();
+        let server = loaded.config.server;
+        assert_eq!((server.is_dev, server.listen[0].to_string()), (is_dev, expected.to_owned()), "{text}");
+    };
+    check("", &[], false, "[::]:8080");
+    check("", &[], true, "127.0.0.1:8080");
+    check("[server]\nlisten = [\"0.0.0.0:1\"]", &[], true, "0.0.0.0:1");
+    check("", &["[::]:2"], true, "[::]:2");
+}
+
+#[test]
 fn a_directory_is_served_when_there_are_no_routes_and_refused_beside_them() {
     let load = |directory: Option<&str>, text| {
         let source = Source { directory: directory.map(PathBuf::from), ..Source::default() };
