@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::Root;
+use crate::handlers::compress::{Store, forbids_transform};
 use crate::handlers::{Headers, Redirect, Respond, StaticFiles};
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
@@ -35,9 +36,10 @@ enum Handler {
 }
 
 impl Site {
-    /// The site of `routes`; `roots` holds the open root of each static route, in their order.
+    /// The site of `routes`; `roots` holds the open root of each static route, in their order, and `store`
+    /// what is compressed of their files.
     #[must_use]
-    pub fn new(routes: &[checked::Route], roots: &[Arc<Root>]) -> Site {
+    pub fn new(routes: &[checked::Route], roots: &[Arc<Root>], store: &Arc<Store>) -> Site {
         let mut roots = roots.iter();
         let handlers = routes.iter().map(|route| {
             let (handler, headers) = match &route.handler {
@@ -50,7 +52,15 @@ impl Site {
                 }
                 checked::Handler::Static(files) => {
                     let root = roots.next().expect("one open root for each static route");
-                    (Handler::Static(StaticFiles::new(files, root)), Headers::with_errors(&route.headers))
+                    let forbids = |(name, value): &(String, String)| {
+                        name.eq_ignore_ascii_case("cache-control") && forbids_transform(value.as_bytes())
+                    };
+                    let files = match route.headers.iter().any(forbids) {
+                        true => &checked::Static { compress: None, ..files.clone() },
+                        false => files,
+                    };
+                    let files = StaticFiles::new(files, root, store);
+                    (Handler::Static(files), Headers::with_errors(&route.headers))
                 }
             };
             (route, Rc::new(Entry { handler, headers }))

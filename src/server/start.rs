@@ -15,6 +15,7 @@ use super::shared::Shared;
 use super::{admin, listen, worker};
 use crate::config::checked::{self, AccessFormat, Config};
 use crate::fs::{Refresher, Root};
+use crate::handlers::compress::Store;
 use crate::handlers::static_files;
 use crate::limits::{DESCRIPTORS_RESERVED, Limits};
 use crate::offload::{Offload, Pool};
@@ -87,6 +88,7 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
 pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
     let Prepared { limits, listeners, admin_listener, routes, roots, pool, access, access_sink } = prepared;
     let shared = Arc::new(Shared::new(listeners.len(), limits.connections_max));
+    let store = Store::new(&limits, pool);
     let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
     let now_ms = monotonic_coarse_ms();
     shared.workers.iter().for_each(|worker| worker.beat(now_ms));
@@ -100,6 +102,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
             limits: limits.clone(),
             routes: Arc::clone(&routes),
             roots: roots.clone(),
+            store: Arc::clone(&store),
             access,
             access_sink: access_sink.clone(),
             shared: Arc::clone(&shared),

@@ -17,6 +17,7 @@ use super::shared::{Phase, Shared};
 use crate::config::checked;
 use crate::connection::Context;
 use crate::fs::Root;
+use crate::handlers::compress::Store;
 use crate::limits::{Limits, TICK_MS};
 use crate::route::Site;
 use crate::sys::clock::monotonic_coarse_ms;
@@ -30,6 +31,7 @@ pub(super) struct Plan {
     pub(super) limits: Limits,
     pub(super) routes: Arc<Vec<checked::Route>>,
     pub(super) roots: Vec<Arc<Root>>,
+    pub(super) store: Arc<Store>,
     pub(super) access: checked::AccessFormat,
     pub(super) access_sink: Option<Sink>,
     pub(super) shared: Arc<Shared>,
@@ -69,7 +71,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Box::new(Site::new(&plan.routes, &plan.roots));
+    let site = Box::new(Site::new(&plan.routes, &plan.roots, &plan.store));
     let access = AccessLog::new(plan.access, plan.access_sink);
     let context = Rc::new(Context::new(plan.limits, access, counters, site));
     let shared = plan.shared;
