@@ -10,6 +10,9 @@ use crate::offload::Full;
 use crate::sys::clock;
 use crate::sys::file::{Wait, fstat, read_at};
 
+/// Longest tick of the kernel's coarse clock (CONFIG_HZ=100).
+const TICK_OF_TIMES_MS: i64 = 10;
+
 /// A window of a file that the pool has just read through, for file systems where a worker cannot ask.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Warm {
@@ -209,12 +212,10 @@ pub fn version_in_pool(
 fn version_waiting(file: &OpenFile) -> Option<Vec<u8>> {
     let version = Version::of(file.stat());
     let mut left_ms = SETTLE_MS - age_ms(&version);
-    // The clock that is read here may lag a tick behind the one of the file: it is looked at again.
-    for _ in 0..3 {
-        if (1..=2 * SETTLE_MS).contains(&left_ms) {
-            std::thread::sleep(std::time::Duration::from_millis(left_ms.unsigned_abs()));
-            left_ms = SETTLE_MS - age_ms(&version);
-        }
+    if (1..=2 * SETTLE_MS).contains(&left_ms) {
+        // The clock that is read here is a tick behind at most, as the one of the file may be.
+        std::thread::sleep(std::time::Duration::from_millis((left_ms + TICK_OF_TIMES_MS).unsigned_abs()));
+        left_ms = SETTLE_MS - age_ms(&version);
     }
     if left_ms > 0 {
         // Changed in the future: by a clock that is not ours, which says nothing.
