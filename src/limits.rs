@@ -97,6 +97,8 @@ limits! {
         "Threads that may block, for the whole process; 0 means four a worker.";
     offload_queue_max = "offload_queue" Count 4096, 1 => 1_000_000,
         "Jobs running or waiting in the offload pool; the next request that has to wait gets 503 with Retry-After.";
+    compressed_bytes_max = "compressed_size" Bytes 64 * MIB, MIB => 1 << 40,
+        "Files compressed on the fly that are kept in memory, for the whole process. What was not asked for in the last minute makes room; where none is to be had, files are sent as they are.";
     log_queue_bytes_max = "log_queue_size" Bytes 4 * MIB, 64 * KIB => 1 << 30,
         "Access-log lines waiting for a reader that is slower than the server; more are dropped and counted.";
 }
@@ -160,6 +162,21 @@ pub const WATCH_DEPTH_MAX: u32 = 32;
 /// A page that waits for a change is answered after this time at the latest, and half of `wait_timeout`;
 /// then it asks again. A client that is gone keeps its connection no longer.
 pub const EVENTS_MS_MAX: u64 = 15 * SECOND;
+/// Age of a change from which on another one moves a file's times for certain: the kernel takes them
+/// from a clock that ticks every 1 to 10 ms.
+pub const SETTLE_MS: i64 = 20;
+/// Content of files that is being compressed or waits for it, all together: what comes on top is sent
+/// as it is.
+pub const COMPRESSING_BYTES_MAX: u64 = 32 * MIB;
+/// A request waits this long for a compressed file, and then gets it as it is: about what it takes to
+/// send a megabyte to a telephone.
+pub const COMPRESS_WAIT_MS_MAX: u64 = 1_000;
+/// A compressed file that was asked for within this time makes no room for others.
+pub const COMPRESSED_KEPT_MS: u64 = 60_000;
+/// And where there is no room, nothing is compressed for this long.
+pub const COMPRESSED_FULL_MS: u64 = 10_000;
+/// What a kept compressed file costs beside its bytes, rounded up.
+pub const COMPRESSED_ENTRY_BYTES: u64 = 256;
 /// A config file larger than this is a mistake, not a config.
 pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
 /// Descriptors kept back from the connection limit for files, logs, listeners and the pool.

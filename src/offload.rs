@@ -86,6 +86,14 @@ impl Offload {
         Box::leak(Box::new(OffloadLane { pool: self, threads_max, state: Mutex::default() }))
     }
 
+    /// A lane for work that keeps a core busy: an eighth of the threads, which with four a worker is half a
+    /// thread for each of those, so that workers keep most of the processor. Never given back either.
+    #[must_use]
+    pub fn narrow_lane(&'static self) -> Lane {
+        let threads_max = (self.threads_max / 8).max(1);
+        Box::leak(Box::new(OffloadLane { pool: self, threads_max, state: Mutex::default() }))
+    }
+
     /// Jobs that wait or run now.
     #[must_use]
     pub fn jobs(&self) -> u64 {

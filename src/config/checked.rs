@@ -9,6 +9,7 @@ use std::time::Duration;
 use globset::Glob;
 
 use crate::limits::Limits;
+use crate::semantics::encoding::Coding;
 use crate::semantics::method::Method;
 
 /// A whole, valid configuration.
@@ -163,6 +164,21 @@ pub struct Static {
     pub error_pages: Vec<ErrorPage>,
     /// Whether `x.js.br`, `x.js.zst` and `x.js.gz` are sent for `x.js`.
     pub precompressed: bool,
+    /// What is compressed on the fly.
+    pub compress: Option<Compress>,
+}
+
+/// `compress` of `static = { … }`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compress {
+    /// Codings with the levels of their encoders; at least one.
+    pub levels: Vec<(Coding, u8)>,
+    /// Smallest file.
+    pub min_bytes: u64,
+    /// Largest file.
+    pub max_bytes: u64,
+    /// Types in lower case without parameters; `text/*` for all of a family.
+    pub types: Vec<String>,
 }
 
 /// One of `static.cache_control`.

@@ -87,6 +87,8 @@ fn value(kind: Kind) -> String {
         Kind::Table(_) => "table".to_owned(),
         Kind::Tables(_) => "tables".to_owned(),
         Kind::Boolean => "`true`, `false`".to_owned(),
+        Kind::BooleanOrTable(_) => "`true`, `false`, or a table".to_owned(),
+        Kind::Size(_, max) => format!("size up to {}", units::show_bytes(max)),
         Kind::Integer(min, max) => format!("{min} to {max}"),
         Kind::WordOrInteger(word, min, max) => format!("`{word:?}`, or {min} to {max}"),
         Kind::Numbers(numbers) => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),

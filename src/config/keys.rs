@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::units;
-use crate::limits::{self, Limit, Unit};
+use crate::limits::{self, COMPRESSING_BYTES_MAX, Limit, Unit};
+use crate::semantics::encoding::Coding;
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,10 @@ pub(super) enum Kind {
     Tables(&'static str),
     /// `true` or `false`.
     Boolean,
+    /// `true`, `false`, or a table.
+    BooleanOrTable(&'static str),
+    /// `"1KiB"`, in a range.
+    Size(u64, u64),
     /// An integer in a range.
     Integer(u64, u64),
     /// One word, or an integer in a range.
@@ -77,6 +82,35 @@ pub(super) const ACCESS_WORDS: &[&str] = &["json", "combined", "off"];
 pub(super) const SYMLINK_WORDS: &[&str] = &["inside", "none"];
 /// Statuses of `route.redirect.status`: those whose Location a client follows (RFC 9110 §15.4).
 pub(super) const REDIRECT_STATUSES: &[u64] = &[301, 302, 303, 307, 308];
+/// Words of `route.static.compress.codings`.
+pub(super) const CODING_WORDS: &[&str] = &["br", "zstd", "gzip"];
+/// Levels of each coding: the range of its encoder and the default, chosen by measurement
+/// (docs/adr/0020-compression.md). zstd above 19 needs windows that clients may refuse (RFC 9659).
+pub(super) const COMPRESS_LEVELS: [(Coding, &str, (u64, u64, u64)); 3] = [
+    (Coding::Br, "br_level", (0, 11, 5)),
+    (Coding::Zstd, "zstd_level", (1, 19, 9)),
+    (Coding::Gzip, "gzip_level", (1, 9, 6)),
+];
+/// Largest file that may be compressed on the fly: its content is in memory meanwhile.
+pub(super) const COMPRESS_BYTES_MAX: u64 = COMPRESSING_BYTES_MAX;
+/// Types that are text, or shrink like text.
+pub(super) const COMPRESS_TYPES: &[&str] = &[
+    "text/*",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/xml",
+    "application/xhtml+xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/wasm",
+    "image/svg+xml",
+    "image/bmp",
+    "image/x-icon",
+    "font/ttf",
+    "font/otf",
+];
 /// Most workers that make sense: the largest machines have fewer cores.
 pub(super) const WORKERS_MAX: u64 = 1024;
 /// Longest drain delay and timeout: an orchestrator kills long before.
@@ -87,6 +121,9 @@ pub(super) const REVALIDATE_MS_MAX: u64 = 86_400_000;
 fn row(table: &'static str, name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
     Key { table, name, kind, default: Cow::Borrowed(default), state: State::Works, doc }
 }
+
+/// [`COMPRESS_TYPES`] as TOML.
+static TYPES_SHOWN: LazyLock<String> = LazyLock::new(|| format!("{COMPRESS_TYPES:?}"));
 
 fn no_effect(key: Key) -> Key {
     Key { state: State::NoEffect, ..key }
@@ -148,11 +185,18 @@ fn after_limits() -> Vec<Key> {
         row("route.static", "index", Kind::Texts, r#"["index.html"]"#, "Names tried for a directory, in order."),
         row("route.static", "cache_control", Kind::Tables("route.static.cache_control"), "[]", "`Cache-Control` of files, on 200, 206 and 304: a list of tables with `glob` and `value`. The first glob that matches wins; without one there is no such field."),
         row("route.static", "precompressed", Kind::Boolean, "true", "Send `x.js.br`, `x.js.zst` or `x.js.gz` for `x.js` to clients that take that coding. `false` where there are none spares the look for them."),
-        no_effect(row("route.static", "compress", Kind::Boolean, "false", "Compress on the fly.")),
+        row("route.static", "compress", Kind::BooleanOrTable("route.static.compress"), "false", "Compress text files on the fly, once for each version of a file, and keep them in memory (`compressed_size` in `[limits]`). A sidecar that is there goes first; a request for a range gets a part of the file as it is, and so does everything under `no-transform`. `true`, or a table with what differs."),
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
         row("route.static", "spa", Kind::Text, "", "Page beneath the root, such as `/index.html`, that answers navigations to paths without a file. A path whose last segment has a dot is a file, and 404."),
         row("route.static", "spa_exclude", Kind::Texts, "[]", "Prefixes of the request's path, such as `/api/`, that `spa` never answers."),
         row("route.static", "error_pages", Kind::Pages, "{}", "Pages beneath the root for errors of the route, by status (400 to 599) or class (`4xx`, `5xx`), as `{ \"404\" = \"/404.html\" }`; the exact status wins. Status and fields stay those of the error, whatever page it is; where the page cannot be had the short text is sent."),
+        row("route.static.compress", "codings", Kind::Texts, r#"["br", "zstd", "gzip"]"#, "Codings to use; which one a client gets is its own choice, and of those that it likes as much the first of this list: br, zstd, gzip."),
+        row("route.static.compress", "br_level", Kind::Integer(0, 11), "5", "Level of br; 9 and above take many times as long."),
+        row("route.static.compress", "zstd_level", Kind::Integer(1, 19), "9", "Level of zstd."),
+        row("route.static.compress", "gzip_level", Kind::Integer(1, 9), "6", "Level of gzip."),
+        row("route.static.compress", "min_size", Kind::Size(1, COMPRESS_BYTES_MAX), r#""1KiB""#, "Smaller files are sent as they are: they take one packet either way."),
+        row("route.static.compress", "max_size", Kind::Size(1, COMPRESS_BYTES_MAX), r#""8MiB""#, "Larger files are sent as they are: about 0.2 s of a core at these levels."),
+        row("route.static.compress", "types", Kind::Texts, &TYPES_SHOWN, "Content types to compress, without parameters; `text/*` is every type of that family. What is compressed by its format never is."),
         row("route.static.cache_control", "glob", Kind::Text, "", "Paths beneath the root, as `assets/**`; without a slash names at any depth, as `*.html`. `*` and `?` stay within a segment, `**` does not; `[a-z]`, `{js,css}`. A directory counts as its index file. Required."),
         row("route.static.cache_control", "value", Kind::Text, "", "Value of the field. Required."),
         row("error_pages", "root", Kind::Text, "", "Directory with the pages; relative to the working directory unless it begins with `/`. Required."),
@@ -240,7 +284,11 @@ mod tests {
     fn every_table_that_a_row_names_has_rows_and_every_key_is_there_once() {
         for key in all() {
             assert_eq!(of(key.table).filter(|other| other.name == key.name).count(), 1, "{}", key.name);
-            if let Kind::Table(table) | Kind::Tables(table) | Kind::WordOrTable(_, table) = key.kind {
+            if let Kind::Table(table)
+            | Kind::Tables(table)
+            | Kind::WordOrTable(_, table)
+            | Kind::BooleanOrTable(table) = key.kind
+            {
                 assert!(of(table).count() > 0 || key.state == State::NotBuilt, "{table}");
             }
         }

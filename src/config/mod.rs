@@ -13,6 +13,7 @@ mod cache_control;
 mod check;
 pub mod checked;
 pub mod cli;
+mod compress;
 pub mod docs;
 pub mod error;
 mod error_pages;
@@ -202,6 +203,7 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
             follow_symlinks: true,
             index,
             precompressed: true,
+            compress: None,
             cache_control: Vec::new(),
             spa: None,
             error_pages: Vec::new(),

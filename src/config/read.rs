@@ -72,6 +72,15 @@ impl Report<'_> {
 
     /// `true` or `false`.
     pub(super) fn boolean(&mut self, node: &Node) -> Option<bool> {
+        self.boolean_or(node, "true or false")
+    }
+
+    /// `true` or `false`, where a table is taken too.
+    pub(super) fn boolean_or_table(&mut self, node: &Node) -> Option<bool> {
+        self.boolean_or(node, "true, false or a table")
+    }
+
+    fn boolean_or(&mut self, node: &Node, what: &str) -> Option<bool> {
         match (&node.value, loose(node)) {
             (Value::Boolean(value), _) => return Some(*value),
             (_, Some("true")) => return Some(true),
@@ -79,7 +88,7 @@ impl Report<'_> {
             _ => {}
         }
         let quoted = matches!(&node.value, Value::Text(text) if text.text == "true" || text.text == "false");
-        self.expected(node, "true or false", quoted.then(|| "without quotes".to_owned()));
+        self.expected(node, what, quoted.then(|| "without quotes".to_owned()));
         None
     }
 

@@ -56,12 +56,21 @@ fn property(key: &Key) -> Value {
     property
 }
 
+fn size(min: u64, max: u64) -> Value {
+    json!({ "anyOf": [
+        { "type": "string", "pattern": SIZE },
+        { "type": "integer", "minimum": min, "maximum": max },
+    ] })
+}
+
 fn kind(kind: Kind) -> Value {
     let word_list = |words: &[&str]| json!({ "enum": words });
     match kind {
         Kind::Table(name) => table(name),
         Kind::Tables(name) => json!({ "type": "array", "items": table(name) }),
         Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::BooleanOrTable(name) => json!({ "anyOf": [{ "type": "boolean" }, table(name)] }),
+        Kind::Size(min, max) => size(min, max),
         Kind::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::WordOrInteger(word, min, max) => {
             json!({ "anyOf": [{ "const": word }, { "type": "integer", "minimum": min, "maximum": max }] })
@@ -71,10 +80,7 @@ fn kind(kind: Kind) -> Value {
         Kind::Limit(limit) => match limit.unit {
             Unit::Count => json!({ "type": "integer", "minimum": limit.min, "maximum": limit.max }),
             Unit::Milliseconds => json!({ "type": "string", "pattern": DURATION }),
-            Unit::Bytes => json!({ "anyOf": [
-                { "type": "string", "pattern": SIZE },
-                { "type": "integer", "minimum": limit.min, "maximum": limit.max },
-            ] }),
+            Unit::Bytes => size(limit.min, limit.max),
         },
         Kind::Text | Kind::AddressOrOff => json!({ "type": "string" }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::checked::{Spa, Static};
+use super::compress;
 use super::error::Origin;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
@@ -38,9 +39,7 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let index = vec!["index.html".to_owned()];
     let index = report.value(here, "index", index, read_index, |names| format!("{names:?}"));
     let precompressed = report.value(here, "precompressed", true, Report::boolean, |on| format!("{on}"));
-    if let Some(node) = table.get("compress") {
-        report.boolean(node);
-    }
+    let compress = compress::read(table, report);
     if let Some(node) = table.get("revalidate") {
         report.duration_ms(node, 0, REVALIDATE_MS_MAX);
     }
@@ -54,6 +53,7 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         index,
         precompressed,
         cache_control: cache_control?,
+        compress,
         spa,
         error_pages,
     })

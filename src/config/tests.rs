@@ -171,7 +171,6 @@ fn what_has_no_effect_yet_is_a_warning() {
         warnings,
         [
             "scalws.toml:2:1: server.trusted_proxies has no effect yet",
-            "scalws.toml:5:26: route.static.compress has no effect yet",
             "scalws.toml:5:43: route.static.revalidate has no effect yet",
         ]
     );

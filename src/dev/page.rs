@@ -91,6 +91,7 @@ fn followed_by(body: Body, mut text: Vec<u8>) -> Body {
     match body {
         Body::Empty => Body::Owned(text),
         Body::Shared(bytes) => Body::Owned([&bytes[..], &text].concat()),
+        Body::Kept(bytes) => Body::Owned([&bytes[..], &text].concat()),
         Body::Owned(mut bytes) => {
             bytes.append(&mut text);
             Body::Owned(bytes)
@@ -110,7 +111,7 @@ fn with_markup(reply: Reply) -> Reply {
     let bytes = match &reply.body {
         Body::Owned(bytes) => &bytes[..],
         Body::Shared(bytes) => bytes,
-        Body::Empty | Body::File(..) | Body::Parts(_) => return reply,
+        Body::Empty | Body::Kept(_) | Body::File(..) | Body::Parts(_) => return reply,
     };
     let text = String::from_utf8_lossy(bytes).replace('&', "&amp;").replace('<', "&lt;");
     let body =

@@ -1,15 +1,15 @@
 //! Content hashes of files whose modification time says nothing: image builders and package stores
 //! set it to 0 or 1 s, and two releases of one size would share one ETag (case B08).
 //!
-//! Computed in the pool when such a file is first asked for, remembered for the process by identity:
-//! device, inode, size and both times, so that a file that changes is another one.
+//! Computed in the pool when such a file is first asked for, remembered for the process by its
+//! version.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::fs::{Miss, OpenFile};
+use crate::fs::{Miss, OpenFile, Version};
 use crate::limits::{CONTENT_TAG_BYTES_MAX, CONTENT_TAGS_MAX, FILE_CHUNK_BYTES};
 use crate::semantics::etag;
 use crate::sys::file::{Stat, Wait, fstat, read_at};
@@ -18,25 +18,7 @@ use crate::sys::file::{Stat, Wait, fstat, read_at};
 /// by will.
 pub type ContentHash = [u8; 16];
 
-static KNOWN: LazyLock<Mutex<HashMap<Identity, ContentHash>>> = LazyLock::new(Mutex::default);
-
-/// What makes a version of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, u32),
-    changed: (i64, u32),
-}
-
-impl Identity {
-    fn of(stat: &Stat) -> Identity {
-        let modified = (stat.mtime_s, stat.mtime_ns);
-        let changed = (stat.ctime_s, stat.ctime_ns);
-        Identity { device: stat.device, inode: stat.inode, size: stat.size, modified, changed }
-    }
-}
+static KNOWN: LazyLock<Mutex<HashMap<Version, ContentHash>>> = LazyLock::new(Mutex::default);
 
 /// Whether a file is told apart by its content.
 #[must_use]
@@ -50,7 +32,7 @@ pub fn known(stat: &Stat) -> Option<ContentHash> {
     if !is_wanted(stat) {
         return None;
     }
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&Identity::of(stat)).copied()
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&Version::of(stat)).copied()
 }
 
 /// Reads a file and remembers its hash, unless it changed meanwhile: then it has no tag this time.
@@ -70,8 +52,8 @@ pub(in crate::fs) fn learn(file: &OpenFile) -> Result<(), Miss> {
         }
     }
     // Two looks that agree, with the read between them.
-    let identity = Identity::of(file.stat());
-    if Identity::of(&fstat(file.fd())?) != identity || offset != identity.size {
+    let identity = Version::of(file.stat());
+    if Version::of(&fstat(file.fd())?) != identity || offset != identity.size() {
         return Ok(());
     }
     let hash: [u8; 32] = hash.finalize().into();

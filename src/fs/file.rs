@@ -47,6 +47,12 @@ impl OpenFile {
         self.fd.as_ref().expect("the descriptor is taken by drop alone").as_fd()
     }
 
+    /// A second descriptor for the same open file; it shares nothing that a positional read uses.
+    pub(in crate::fs) fn duplicate(&self) -> std::io::Result<OpenFile> {
+        let fd = self.fd().try_clone_to_owned()?;
+        Ok(OpenFile { fd: Some(fd), stat: self.stat, mode: self.mode, lane: self.lane })
+    }
+
     fn may_block_on_close(&self) -> bool {
         match self.mode {
             Mode::Remote => true,

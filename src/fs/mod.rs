@@ -12,6 +12,7 @@ pub mod read;
 pub mod resolve;
 pub mod root;
 pub mod sidecar;
+pub mod version;
 
 pub use device::Mode;
 pub use file::OpenFile;
@@ -19,6 +20,7 @@ pub use miss::Miss;
 pub use resolve::{Found, Links};
 pub use root::{Refresher, Root, View};
 pub use sidecar::{Chosen, Sought, Unfit};
+pub use version::Version;
 
 /// An answer that is there, or one that the worker may not wait for.
 #[derive(Debug)]

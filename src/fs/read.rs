@@ -4,11 +4,14 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::fs::{Miss, Mode, OpenFile, Step, device};
-use crate::limits::{FILE_CHUNK_BYTES, WARM_MS_MAX};
+use crate::fs::{Miss, Mode, OpenFile, Step, Version, device};
+use crate::limits::{FILE_CHUNK_BYTES, SETTLE_MS, WARM_MS_MAX};
 use crate::offload::Full;
 use crate::sys::clock;
-use crate::sys::file::{Wait, read_at};
+use crate::sys::file::{Wait, fstat, read_at};
+
+/// Longest tick of the kernel's coarse clock (CONFIG_HZ=100).
+const TICK_OF_TIMES_MS: i64 = 10;
 
 /// A window of a file that the pool has just read through, for file systems where a worker cannot ask.
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,4 +190,43 @@ pub fn warm_in_pool(
         Ok(Warm { end: offset + bytes as u64, until_ms: clock::monotonic_coarse_ms() + WARM_MS_MAX })
     })?;
     Ok(async move { job.await.unwrap_or_else(|_| Err(io::Error::other("a pool job failed"))) })
+}
+
+/// Reads the very version of `file` that its look saw, in the pool, for one who keeps what it is turned
+/// into. `then` runs there too, with nothing where the file was changed or cannot be read.
+///
+/// # Errors
+/// No descriptor is free.
+pub fn version_in_pool(
+    file: &OpenFile,
+    then: impl FnOnce(Option<Vec<u8>>) + Send + 'static,
+) -> io::Result<()> {
+    let file = file.duplicate()?;
+    file.lane().detach(move || then(version_waiting(&file)));
+    Ok(())
+}
+
+/// All of a version, or `None`. A change within the tick of the clock that its times were taken from
+/// would leave them as they are, so the read begins when that tick is over (the kernel's clock for
+/// files moves every 1 to 10 ms).
+fn version_waiting(file: &OpenFile) -> Option<Vec<u8>> {
+    let version = Version::of(file.stat());
+    let mut left_ms = SETTLE_MS - age_ms(&version);
+    if (1..=2 * SETTLE_MS).contains(&left_ms) {
+        // The clock that is read here is a tick behind at most, as the one of the file may be.
+        std::thread::sleep(std::time::Duration::from_millis((left_ms + TICK_OF_TIMES_MS).unsigned_abs()));
+        left_ms = SETTLE_MS - age_ms(&version);
+    }
+    if left_ms > 0 {
+        // Changed in the future: by a clock that is not ours, which says nothing.
+        return None;
+    }
+    let content = part_waiting(file, 0, version.size()).ok()?;
+    let after = fstat(file.fd()).ok()?;
+    (Version::of(&after) == version).then_some(content)
+}
+
+fn age_ms(version: &Version) -> i64 {
+    let (seconds, milliseconds) = clock::wall_coarse();
+    seconds.saturating_mul(1000).saturating_add(i64::from(milliseconds)).saturating_sub(version.changed_ms())
 }

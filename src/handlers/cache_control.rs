@@ -8,6 +8,7 @@ use std::rc::Rc;
 use globset::{Candidate, GlobSet};
 
 use crate::config::checked::CacheRule;
+use crate::handlers::compress::forbids_transform;
 use crate::message::{Fields, Reply};
 
 /// The rules of one route.
@@ -16,6 +17,8 @@ pub struct CacheControl {
     globs: GlobSet,
     /// The line of each glob.
     lines: Vec<Rc<[u8]>>,
+    /// Whether any of them forbids a coding.
+    may_forbid: bool,
 }
 
 impl CacheControl {
@@ -28,18 +31,32 @@ impl CacheControl {
         }
         let globs = globs.build().expect("the config has built this very set");
         let line = |rule: &CacheRule| Fields::of(&[("Cache-Control", &rule.value)]).as_bytes().into();
-        CacheControl { globs, lines: rules.iter().map(line).collect() }
+        let may_forbid = rules.iter().any(|rule| forbids_transform(rule.value.as_bytes()));
+        CacheControl { globs, lines: rules.iter().map(line).collect(), may_forbid }
+    }
+
+    /// Whether the file `name` has to go out as it is (RFC 9111 §5.2.2.6).
+    #[must_use]
+    pub fn forbids_transform(&self, name: &[u8]) -> bool {
+        let value = |line: &Rc<[u8]>| line.iter().position(|byte| *byte == b':').map_or(0, |colon| colon + 1);
+        self.may_forbid && self.line(name).is_some_and(|line| forbids_transform(&line[value(line)..]))
+    }
+
+    /// The line of the first glob that matches.
+    fn line(&self, name: &[u8]) -> Option<&Rc<[u8]>> {
+        // Ascending, so that the first of them is the first of the config.
+        let matches = self.globs.matches_candidate(&Candidate::new(OsStr::from_bytes(name)));
+        matches.first().and_then(|first| self.lines.get(*first))
     }
 
     /// The answer about the file `name`, a path beneath the root, with its line.
     #[must_use]
     pub fn on(&self, mut reply: Reply, name: &[u8]) -> Reply {
-        if !self.lines.is_empty() && matches!(reply.status, 200 | 206 | 304) {
-            // Ascending, so that the first of them is the first of the config.
-            let matches = self.globs.matches_candidate(&Candidate::new(OsStr::from_bytes(name)));
-            if let Some(line) = matches.first().and_then(|first| self.lines.get(*first)) {
-                reply.fields.append(line);
-            }
+        if !self.lines.is_empty()
+            && matches!(reply.status, 200 | 206 | 304)
+            && let Some(line) = self.line(name)
+        {
+            reply.fields.append(line);
         }
         reply
     }

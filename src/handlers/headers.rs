@@ -35,13 +35,8 @@ impl Headers {
         if self.lines.is_empty() {
             return answer;
         }
-        match answer {
-            Answer::Ready(reply) => Answer::Ready(self.on_reply(reply)),
-            Answer::Wait(reply) => {
-                let headers = self.clone();
-                Answer::Wait(Box::pin(async move { headers.on_reply(reply.await) }))
-            }
-        }
+        let headers = self.clone();
+        answer.map(move |reply| headers.on_reply(reply))
     }
 
     fn on_reply(&self, mut reply: Reply) -> Reply {

@@ -2,6 +2,7 @@
 //! they never see a socket, and reach files through `fs` alone.
 
 pub mod cache_control;
+pub mod compress;
 pub mod error_pages;
 pub mod headers;
 pub mod miss;

@@ -1,6 +1,8 @@
 //! What a file answers: 200, 206, 304, 412 or 416, and the fields that describe it (RFC 9110 §8, §13,
 //! §14). Decided from plain values; the bytes are read later, by the engine.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fs::{OpenFile, content_tag};
@@ -11,6 +13,7 @@ use crate::semantics::method::Method;
 use crate::semantics::range::{self, ByteRange, Ranges};
 use crate::semantics::{date, etag};
 use crate::sys::clock;
+use crate::sys::file::Stat;
 
 /// The fields of a request that choose its answer, borrowed from it.
 #[derive(Debug, Default)]
@@ -67,6 +70,23 @@ impl<'a> Asked<'a> {
         asked
     }
 
+    /// Whether a part is asked for.
+    #[must_use]
+    pub fn has_range(&self) -> bool {
+        self.range.is_some()
+    }
+
+    /// A copy that outlives the request's buffer.
+    #[must_use]
+    pub fn to_owned(&self) -> OwnedAsked {
+        let list = |values: &[&[u8]]| values.iter().map(|value| value.to_vec()).collect();
+        let once = [self.if_modified_since, self.if_unmodified_since, self.if_range, self.range];
+        OwnedAsked {
+            lists: [list(&self.if_match), list(&self.if_none_match)],
+            once: once.map(|value| value.map(<[u8]>::to_vec)),
+        }
+    }
+
     fn conditions(&self) -> Conditions<'_> {
         Conditions {
             if_match: &self.if_match,
@@ -89,13 +109,7 @@ impl OwnedAsked {
     /// Copies what `request` asks for.
     #[must_use]
     pub fn of(request: &Request<'_>) -> OwnedAsked {
-        let asked = Asked::of(request);
-        let list = |values: &[&[u8]]| values.iter().map(|value| value.to_vec()).collect();
-        let once = [asked.if_modified_since, asked.if_unmodified_since, asked.if_range, asked.range];
-        OwnedAsked {
-            lists: [list(&asked.if_match), list(&asked.if_none_match)],
-            once: once.map(|value| value.map(<[u8]>::to_vec)),
-        }
+        Asked::of(request).to_owned()
     }
 
     /// As it was.
@@ -124,31 +138,90 @@ pub struct Form<'a> {
     pub coding: Option<Coding>,
 }
 
+/// What describes a file as it is sent.
+struct Facts {
+    tag: Option<String>,
+    modified_s: Option<i64>,
+    modified: Option<String>,
+    now_s: i64,
+}
+
+impl Facts {
+    /// Of a file; `of_form` makes the tag of what is sent from that of the file.
+    fn of(stat: &Stat, of_form: impl FnOnce(String) -> String) -> Facts {
+        let now_s = clock::wall_coarse().0;
+        let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns)
+            .or_else(|| content_tag::known(stat).map(|hash| etag::of_content(&hash)))
+            .map(of_form);
+        // RFC 9110 §8.8.2.1: never later than Date; a flattened time says nothing (case B08).
+        let is_honest = !etag::is_flattened(stat.mtime_s) && stat.mtime_s <= now_s;
+        let modified_s = is_honest.then_some(stat.mtime_s);
+        Facts { tag, modified_s, modified: modified_s.and_then(date::http_date), now_s }
+    }
+
+    /// Of what is made of a file on the fly.
+    fn of_made(stat: &Stat, form: &Form<'_>) -> Facts {
+        let suffix = form.coding.map(Coding::tag_suffix).unwrap_or_default();
+        Facts::of(stat, |tag| etag::of_made_coding(&tag, suffix))
+    }
+
+    /// The fields that 304 and 412 have too.
+    fn pairs(&self, form: &Form<'_>) -> Vec<(&str, &str)> {
+        let mut pairs = Vec::with_capacity(8);
+        pairs.extend(form.is_negotiated.then_some(("Vary", "Accept-Encoding")));
+        pairs.extend(self.tag.as_deref().map(|tag| ("ETag", tag)));
+        pairs
+    }
+
+    /// The answer where the conditions decide it; else whether a range counts.
+    fn settled(&self, pairs: &[(&str, &str)], asked: &Asked<'_>) -> ControlFlow<Reply, bool> {
+        let validators =
+            Validators { tag: self.tag.as_deref(), modified_s: self.modified_s, now_s: self.now_s };
+        match conditional::evaluate(&asked.conditions(), &validators) {
+            Outcome::NotModified => ControlFlow::Break(Reply::bodiless(304, Fields::of(pairs))),
+            Outcome::Failed => ControlFlow::Break(Reply::plain_with(412, pairs)),
+            Outcome::Proceed { range_counts } => ControlFlow::Continue(range_counts),
+        }
+    }
+}
+
+/// The answer to a request for `file` in a coding that is made on the fly, where its conditions decide
+/// it.
+#[must_use]
+pub fn made_is_settled(file: &OpenFile, form: Form<'_>, asked: &Asked<'_>) -> Option<Reply> {
+    let facts = Facts::of_made(file.stat(), &form);
+    facts.settled(&facts.pairs(&form), asked).break_value()
+}
+
+/// The answer that `file` gives in a coding that was made of it: `bytes`. It has no parts, and says
+/// nothing of any (case C06).
+#[must_use]
+pub fn made(file: &OpenFile, bytes: Arc<[u8]>, form: Form<'_>, asked: &Asked<'_>) -> Reply {
+    let facts = Facts::of_made(file.stat(), &form);
+    let mut pairs = facts.pairs(&form);
+    if let ControlFlow::Break(reply) = facts.settled(&pairs, asked) {
+        return reply;
+    }
+    pairs.extend(facts.modified.as_deref().map(|date| ("Last-Modified", date)));
+    pairs.extend(form.coding.map(|coding| ("Content-Encoding", coding.name())));
+    pairs.push(("Content-Type", form.content_type));
+    Reply { status: 200, fields: Fields::of(&pairs), body: Body::Kept(bytes) }
+}
+
 /// The answer that `file` gives. `content` is all of it, where the pool has read it already.
 #[must_use]
 pub fn reply(file: OpenFile, content: Option<Vec<u8>>, form: Form<'_>, asked: &Asked<'_>) -> Reply {
     let stat = *file.stat();
-    let now_s = clock::wall_coarse().0;
-    let tag = etag::of_file(stat.size, stat.mtime_s, stat.mtime_ns)
-        .or_else(|| content_tag::known(&stat).map(|hash| etag::of_content(&hash)))
-        .map(|tag| match form.coding {
-            Some(coding) => etag::of_coding(&tag, coding.tag_suffix()),
-            None => tag,
-        });
-    // RFC 9110 §8.8.2.1: never later than Date; a flattened time says nothing (case B08).
-    let is_honest = !etag::is_flattened(stat.mtime_s) && stat.mtime_s <= now_s;
-    let modified_s = is_honest.then_some(stat.mtime_s);
-    let modified = modified_s.and_then(date::http_date);
-    let validators = Validators { tag: tag.as_deref(), modified_s, now_s };
-    let mut pairs = Vec::with_capacity(8);
-    pairs.extend(form.is_negotiated.then_some(("Vary", "Accept-Encoding")));
-    pairs.extend(tag.as_deref().map(|tag| ("ETag", tag)));
-    let range_counts = match conditional::evaluate(&asked.conditions(), &validators) {
-        Outcome::NotModified => return Reply::bodiless(304, Fields::of(&pairs)),
-        Outcome::Failed => return Reply::plain_with(412, &pairs),
-        Outcome::Proceed { range_counts } => range_counts,
+    let facts = Facts::of(&stat, |tag| match form.coding {
+        Some(coding) => etag::of_coding(&tag, coding.tag_suffix()),
+        None => tag,
+    });
+    let mut pairs = facts.pairs(&form);
+    let range_counts = match facts.settled(&pairs, asked) {
+        ControlFlow::Continue(range_counts) => range_counts,
+        ControlFlow::Break(reply) => return reply,
     };
-    pairs.extend(modified.as_deref().map(|date| ("Last-Modified", date)));
+    pairs.extend(facts.modified.as_deref().map(|date| ("Last-Modified", date)));
     pairs.push(("Accept-Ranges", "bytes"));
     let content_type = form.content_type;
     let ranges = match asked.range.filter(|_| range_counts) {

@@ -1,34 +1,49 @@
-//! Sidecars of a request: which names may have some, in which order they are tried, and the form of
-//! what was found (RFC 9110 §12.5.3; docs/adr/0017-sidecars.md).
+//! Codings of a request: which names may have sidecars, in which order they are tried, the form of what
+//! was found, and what is compressed where nothing was (RFC 9110 §12.5.3; docs/adr/0017-sidecars.md).
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 
-use crate::fs::{Chosen, Unfit};
-use crate::handlers::representation::Form;
+use crate::fs::{Chosen, OpenFile, Unfit};
+use crate::handlers::compress::{Compress, Making};
+use crate::handlers::representation::{Asked, Form};
 use crate::message::Request;
 use crate::semantics::encoding::{self, Coding, Wanted};
 use crate::semantics::mime;
 use crate::telemetry::log::{Level, Throttle};
 
-/// What a request and its route say about sidecars.
-#[derive(Clone, Copy, Debug)]
+/// What a route does about codings.
+#[derive(Clone, Debug, Default)]
+pub struct Codings {
+    /// Whether sidecars are sent.
+    pub precompressed: bool,
+    /// What is compressed on the fly.
+    pub compress: Option<Rc<Compress>>,
+}
+
+/// What a request and its route say about codings.
+#[derive(Clone, Debug)]
 pub struct Sidecars {
-    is_on: bool,
+    codings: Codings,
     wanted: Wanted,
+    making: Option<Making>,
 }
 
 impl Sidecars {
-    /// What `request` would take, on a route where they are on or off.
+    /// What `request` would take on a route.
     #[must_use]
-    pub fn of(request: &Request<'_>, is_on: bool) -> Sidecars {
+    pub fn of(request: &Request<'_>, codings: &Codings) -> Sidecars {
+        let is_on = codings.precompressed || codings.compress.is_some();
         let fields = request.fields.iter().filter(|_| is_on);
         let mine = fields
             .filter(|field| field.name.len() == 15 && field.name.eq_ignore_ascii_case("accept-encoding"));
-        Sidecars { is_on, wanted: Wanted::of(mine.map(|field| field.value)) }
+        let wanted = Wanted::of(mine.map(|field| field.value));
+        let making = codings.compress.as_ref().and_then(|compress| Making::of(request, compress, &wanted));
+        Sidecars { codings: codings.clone(), wanted, making }
     }
 
     /// What to try for the file `name`, a path beneath a root.
@@ -37,14 +52,17 @@ impl Sidecars {
         let content_type = mime::of_name(name);
         // A name that is empty would make hidden ones: `.br`.
         let has_name = name.last().is_some_and(|byte| *byte != b'/');
-        let is_negotiated =
-            self.is_on && has_name && !encoding::is_sidecar_name(name) && !mime::is_compressed(&content_type);
-        let wanted = if is_negotiated { self.wanted } else { Wanted::NOTHING };
+        let is_plain = has_name && !encoding::is_sidecar_name(name) && !mime::is_compressed(&content_type);
+        let may_have = is_plain && self.codings.precompressed;
+        let is_taken = |compress: &Rc<Compress>| compress.takes(&content_type);
+        let is_made = is_plain && self.codings.compress.as_ref().is_some_and(is_taken);
+        let wanted = if may_have { self.wanted } else { Wanted::NOTHING };
         let mut endings = [""; 3];
         for (ending, coding) in endings.iter_mut().zip(wanted.codings()) {
             *ending = coding.ending();
         }
-        Probe { content_type, is_negotiated, wanted, endings }
+        let making = self.making.as_ref().filter(|_| is_made).cloned();
+        Probe { content_type, is_negotiated: may_have || is_made, wanted, endings, making }
     }
 }
 
@@ -55,9 +73,22 @@ pub struct Probe {
     is_negotiated: bool,
     wanted: Wanted,
     endings: [&'static str; 3],
+    making: Option<Making>,
 }
 
 impl Probe {
+    /// How the original is compressed on the fly, if it is.
+    #[must_use]
+    pub fn making(&self, file: &OpenFile, asked: &Asked<'_>) -> Option<Making> {
+        self.making.as_ref().filter(|making| making.applies(file, asked)).cloned()
+    }
+
+    /// Type of the original.
+    #[must_use]
+    pub fn content_type(&self) -> &Cow<'static, str> {
+        &self.content_type
+    }
+
     /// The endings of its sidecars that this request would take, the best first.
     #[must_use]
     pub fn endings(&self) -> &[&'static str] {

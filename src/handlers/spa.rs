@@ -49,7 +49,7 @@ pub(super) fn or_page(
     };
     match answer {
         Answer::Ready(miss) => match page.at_once(&Asked::of(request)) {
-            Step::Ready(reply) => Answer::Ready(reply.unwrap_or(miss)),
+            Step::Ready(page) => page.unwrap_or(Answer::Ready(miss)),
             Step::Wait => {
                 let asked = OwnedAsked::of(request);
                 Answer::Wait(Box::pin(async move { page.waited_for(&asked).await }))
@@ -64,7 +64,8 @@ pub(super) fn or_page(
                 }
                 // The page is warm where the path was not: one hop, not two.
                 match page.at_once(&asked.borrowed()) {
-                    Step::Ready(found) => found.unwrap_or(reply),
+                    Step::Ready(Some(page)) => page.settled().await,
+                    Step::Ready(None) => reply,
                     Step::Wait => page.waited_for(&asked).await,
                 }
             }))
@@ -82,12 +83,12 @@ struct Page {
 
 impl Page {
     /// The page, or `None` where it is not there.
-    fn at_once(&self, asked: &Asked<'_>) -> Step<Option<Reply>> {
+    fn at_once(&self, asked: &Asked<'_>) -> Step<Option<Answer>> {
         let probe = self.sidecars.of_name(&self.spa.page);
         match self.view.open(&self.spa.page, probe.endings()) {
             Step::Ready(Ok(chosen)) => Step::Ready(Some(self.describe(chosen, &probe, asked))),
             Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => Step::Ready(None),
-            Step::Ready(Err(miss)) => Step::Ready(Some(miss::reply(&miss))),
+            Step::Ready(Err(miss)) => Step::Ready(Some(Answer::Ready(miss::reply(&miss)))),
             Step::Wait => Step::Wait,
         }
     }
@@ -98,15 +99,15 @@ impl Page {
         match self.view.open_in_pool(vec![sought]) {
             Err(full) => miss::pool_full(full),
             Ok(found) => match found.await {
-                Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()),
+                Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()).settled().await,
                 Err(miss) => miss::reply(&miss),
             },
         }
     }
 
-    fn describe(&self, chosen: Chosen, probe: &Probe, asked: &Asked<'_>) -> Reply {
+    fn describe(&self, chosen: Chosen, probe: &Probe, asked: &Asked<'_>) -> Answer {
         let none = || miss::reply(&Miss::NotFound);
-        page(static_files::found(chosen, probe, &self.spa.page, asked, &self.cache_control, none))
+        static_files::found(chosen, probe, &self.spa.page, asked, &self.cache_control, none).map(page)
     }
 }
 

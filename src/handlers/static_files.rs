@@ -7,8 +7,9 @@ use std::sync::Arc;
 use crate::config::checked;
 use crate::fs::{Chosen, Found, Miss, Root, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
+use crate::handlers::compress::{Compress, Store};
 use crate::handlers::representation::{self, Asked, OwnedAsked};
-use crate::handlers::sidecars::{Probe, Sidecars};
+use crate::handlers::sidecars::{Codings, Probe, Sidecars};
 use crate::handlers::{miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
 use crate::semantics::method::Method;
@@ -21,7 +22,7 @@ const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 pub struct StaticFiles {
     view: Rc<View>,
     index: Vec<String>,
-    precompressed: bool,
+    codings: Codings,
     cache_control: Rc<CacheControl>,
     spa: Option<Rc<checked::Spa>>,
 }
@@ -37,13 +38,15 @@ struct Ask {
 }
 
 impl StaticFiles {
-    /// A handler over `root`.
+    /// A handler over `root`. What it compresses is kept in `store`.
     #[must_use]
-    pub fn new(config: &checked::Static, root: &Arc<Root>) -> StaticFiles {
-        let (index, precompressed) = (config.index.clone(), config.precompressed);
+    pub fn new(config: &checked::Static, root: &Arc<Root>, store: &Arc<Store>) -> StaticFiles {
+        let compress = config.compress.clone().map(|compress| Rc::new(Compress::new(compress, store)));
+        let codings = Codings { precompressed: config.precompressed, compress };
+        let index = config.index.clone();
         let cache_control = Rc::new(CacheControl::new(&config.cache_control));
         let spa = config.spa.clone().map(Rc::new);
-        StaticFiles { view: Rc::new(View::new(root)), index, precompressed, cache_control, spa }
+        StaticFiles { view: Rc::new(View::new(root)), index, codings, cache_control, spa }
     }
 
     /// Its sight of the root, for what else is served from there.
@@ -73,7 +76,7 @@ impl StaticFiles {
         if is_found || !spa::applies(spa, request, path, relative) {
             return answer;
         }
-        let sidecars = Sidecars::of(request, self.precompressed);
+        let sidecars = Sidecars::of(request, &self.codings);
         spa::or_page(answer, &self.view, spa, sidecars, &self.cache_control, request)
     }
 
@@ -98,7 +101,7 @@ impl StaticFiles {
         if !wants_index {
             return self.answer_path(request, path, query, relative);
         }
-        let sidecars = Sidecars::of(request, self.precompressed);
+        let sidecars = Sidecars::of(request, &self.codings);
         for (number, name) in self.index.iter().enumerate() {
             let candidate = [relative, name.as_bytes()].concat();
             let probe = sidecars.of_name(&candidate);
@@ -106,8 +109,7 @@ impl StaticFiles {
                 Step::Ready(Ok(Chosen { found: Found::Directory, .. })) => {}
                 Step::Ready(Ok(chosen)) => {
                     let none = || miss::reply(&Miss::NotFound);
-                    let reply = self.found(chosen, &probe, &candidate, &Asked::of(request), none);
-                    return Answer::Ready(reply);
+                    return self.found(chosen, &probe, &candidate, &Asked::of(request), none);
                 }
                 Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
@@ -127,12 +129,12 @@ impl StaticFiles {
         query: Option<&[u8]>,
         relative: &[u8],
     ) -> Answer {
-        let sidecars = Sidecars::of(request, self.precompressed);
+        let sidecars = Sidecars::of(request, &self.codings);
         let probe = sidecars.of_name(relative);
         match self.view.open(relative, probe.endings()) {
             Step::Ready(Ok(chosen)) => {
                 let directory = || to_directory(relative, &with_slash(path, query));
-                Answer::Ready(self.found(chosen, &probe, relative, &Asked::of(request), directory))
+                self.found(chosen, &probe, relative, &Asked::of(request), directory)
             }
             Step::Ready(Err(miss)) => Answer::Ready(miss::reply(&miss)),
             Step::Wait => {
@@ -149,7 +151,7 @@ impl StaticFiles {
         name: &[u8],
         asked: &Asked<'_>,
         directory: impl FnOnce() -> Reply,
-    ) -> Reply {
+    ) -> Answer {
         found(chosen, probe, name, asked, &self.cache_control, directory)
     }
 
@@ -171,7 +173,8 @@ impl StaticFiles {
                             false => to_directory(path, &ask.location),
                         };
                         let probe = ask.sidecars.of_name(path);
-                        found(chosen, &probe, path, &ask.asked.borrowed(), &cache_control, directory)
+                        let asked = ask.asked.borrowed();
+                        found(chosen, &probe, path, &asked, &cache_control, directory).settled().await
                     }
                     Err(miss) => miss::reply(&miss),
                 }
@@ -196,16 +199,23 @@ pub(super) fn found(
     probe: &Probe,
     name: &[u8],
     asked: &Asked<'_>,
-    cache_control: &CacheControl,
+    cache_control: &Rc<CacheControl>,
     directory: impl FnOnce() -> Reply,
-) -> Reply {
+) -> Answer {
     let form = probe.form(&chosen, name);
-    match chosen.found {
-        Found::File(file, content) => {
-            cache_control.on(representation::reply(file, content, form, asked), name)
-        }
-        Found::Directory => directory(),
+    let (file, content) = match chosen.found {
+        Found::File(file, content) => (file, content),
+        Found::Directory => return Answer::Ready(directory()),
+    };
+    if chosen.sidecar.is_none()
+        && let Some(making) = probe.making(&file, asked)
+        && !cache_control.forbids_transform(name)
+    {
+        let (cache_control, name) = (Rc::clone(cache_control), name.to_vec());
+        let answer = making.answer(file, content, probe.content_type().clone(), asked);
+        return answer.map(move |reply| cache_control.on(reply, &name));
     }
+    Answer::Ready(cache_control.on(representation::reply(file, content, form, asked), name))
 }
 
 /// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be

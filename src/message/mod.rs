@@ -18,6 +18,25 @@ pub enum Answer {
     Wait(Pin<Box<dyn Future<Output = Reply>>>),
 }
 
+impl Answer {
+    /// The reply, waited for where it has to be.
+    pub async fn settled(self) -> Reply {
+        match self {
+            Answer::Ready(reply) => reply,
+            Answer::Wait(reply) => reply.await,
+        }
+    }
+
+    /// The answer with its reply changed, now or later.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(Reply) -> Reply + 'static) -> Answer {
+        match self {
+            Answer::Ready(reply) => Answer::Ready(change(reply)),
+            Answer::Wait(reply) => Answer::Wait(Box::pin(async move { change(reply.await) })),
+        }
+    }
+}
+
 /// The single door through which every engine asks for an answer; synchronous when nothing has to
 /// wait. Every request ends in a [`Reply`]: there is no error to return.
 pub trait Service {

@@ -2,6 +2,7 @@
 //! connection: Date, Content-Length, Connection.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::fs::OpenFile;
 use crate::semantics::range::ByteRange;
@@ -100,6 +101,8 @@ pub enum Body {
     Shared(Rc<[u8]>),
     /// Bytes of this answer.
     Owned(Vec<u8>),
+    /// Bytes that all workers share.
+    Kept(Arc<[u8]>),
     /// A part of a file, which may be all of it; the engine reads it through `fs`.
     File(OpenFile, ByteRange),
     /// Several parts of a file with text between them (multipart/byteranges).
@@ -140,6 +143,7 @@ impl Body {
             Body::Empty => 0,
             Body::Shared(bytes) => bytes.len() as u64,
             Body::Owned(bytes) => bytes.len() as u64,
+            Body::Kept(bytes) => bytes.len() as u64,
             Body::File(_, range) => range.len(),
             Body::Parts(parts) => parts.len(),
         }

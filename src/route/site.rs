@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::Root;
+use crate::handlers::compress::{Store, forbids_transform};
 use crate::handlers::{ErrorPages, Headers, Redirect, Respond, StaticFiles};
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
@@ -40,12 +41,13 @@ enum Handler {
 
 impl Site {
     /// The site of `routes`; `roots` holds the open root of each static route, in their order, and then
-    /// that of the pages for errors, where there are some.
+    /// that of the pages for errors, where there are some; `store` what is compressed of their files.
     #[must_use]
     pub fn new(
         routes: &[checked::Route],
         error_pages: Option<&checked::ErrorPages>,
         roots: &[Arc<Root>],
+        store: &Arc<Store>,
     ) -> Site {
         let of_site = error_pages.map_or_else(ErrorPages::default, |config| {
             ErrorPages::of_site(config, roots.last().expect("an open root for the pages of the site"))
@@ -63,7 +65,14 @@ impl Site {
                 }
                 checked::Handler::Static(files) => {
                     let root = roots.next().expect("one open root for each static route");
-                    let handler = StaticFiles::new(files, root);
+                    let forbids = |(name, value): &(String, String)| {
+                        name.eq_ignore_ascii_case("cache-control") && forbids_transform(value.as_bytes())
+                    };
+                    let files = match route.headers.iter().any(forbids) {
+                        true => &checked::Static { compress: None, ..files.clone() },
+                        false => files,
+                    };
+                    let handler = StaticFiles::new(files, root, store);
                     error_pages = of_site.behind(&files.error_pages, handler.view());
                     (Handler::Static(handler), Headers::with_errors(&route.headers))
                 }

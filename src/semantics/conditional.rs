@@ -20,7 +20,7 @@ pub struct Conditions<'a> {
 /// What is known of the selected representation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validators<'a> {
-    /// Its strong entity tag, with its quotes.
+    /// Its entity tag, with its quotes; with `W/` where it is weak.
     pub tag: Option<&'a str>,
     /// Its Last-Modified, in seconds since the epoch; `None` where none is sent.
     pub modified_s: Option<i64>,
@@ -76,7 +76,7 @@ pub fn evaluate(conditions: &Conditions<'_>, validators: &Validators<'_>) -> Out
 /// when it is a second or more before the answer's Date (§8.8.2.2).
 fn if_range_holds(value: &[u8], validators: &Validators<'_>) -> bool {
     let value = value.trim_ascii();
-    if value.starts_with(b"\"") || value.starts_with(b"W/") {
+    if value.starts_with(b"\"") {
         return validators.tag.is_some_and(|tag| tag.as_bytes() == value);
     }
     let is_strong = |modified: &i64| *modified < validators.now_s;

@@ -1,7 +1,7 @@
 //! Content codings (RFC 9110 §8.4.1) and what a client says about them in Accept-Encoding (§12.5.3).
 
 /// A content coding that a file may have beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// Brotli (RFC 7932).
     Br,

@@ -29,6 +29,13 @@ pub fn of_coding(tag: &str, suffix: &str) -> String {
     format!("{}{suffix}\"", tag.strip_suffix('"').unwrap_or(tag))
 }
 
+/// The tag of a coding that is made on the fly: weak, as another version of the encoder makes other
+/// bytes of the same file (RFC 9110 §8.8.1).
+#[must_use]
+pub fn of_made_coding(tag: &str, suffix: &str) -> String {
+    format!("W/{}", of_coding(tag, suffix))
+}
+
 /// Whether a modification time was flattened by a build tool and carries no information.
 #[must_use]
 pub fn is_flattened(mtime_s: i64) -> bool {
@@ -39,7 +46,8 @@ pub fn is_flattened(mtime_s: i64) -> bool {
 /// A list that breaks the grammar ends there: what stood before counts, the rest does not.
 #[must_use]
 pub fn none_match_names(value: &[u8], current: Option<&str>) -> bool {
-    is_named(value, |_, tag| current.is_some_and(|current| current.as_bytes() == tag))
+    let opaque = current.map(|current| current.strip_prefix("W/").unwrap_or(current));
+    is_named(value, |_, tag| opaque.is_some_and(|opaque| opaque.as_bytes() == tag))
 }
 
 /// Whether one value of If-Match names `current`, by strong comparison (RFC 9110 §8.8.3.2): a weak tag
@@ -118,5 +126,14 @@ mod tests {
     #[test]
     fn a_coding_has_a_tag_of_its_own() {
         assert_eq!(of_coding("\"a-2-3\"", "-br"), "\"a-2-3-br\"");
+        assert_eq!(of_made_coding("\"a-2-3\"", "-br"), "W/\"a-2-3-br\"");
+    }
+
+    #[test]
+    fn a_weak_tag_is_named_by_if_none_match_alone() {
+        let tag = Some("W/\"5-gz\"");
+        assert!(none_match_names(b"\"a\", W/\"5-gz\"", tag) && none_match_names(b"\"5-gz\"", tag));
+        assert!(!none_match_names(b"\"5\"", tag));
+        assert!(!match_names(b"W/\"5-gz\"", tag) && !match_names(b"\"5-gz\"", tag) && match_names(b"*", tag));
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::LocalSet;
 
 use super::start::open_roots;
 use crate::config::checked::{self, Config, Handler, PathMatch, Route};
+use crate::handlers::compress::Store;
 use crate::message::{Answer, Request, Service, Where};
 use crate::offload::Offload;
 use crate::route::{Match, Site, Table};
@@ -114,7 +115,8 @@ fn describe_lookup(files: &checked::Static, path: &SafePath<'_>, covered: usize)
 fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) -> Result<(), String> {
     let pool = Offload::start(1, config.limits.offload_queue_max).map_err(|error| error.to_string())?;
     let roots = open_roots(&config.routes, config.error_pages.as_ref(), pool)?;
-    let site = Site::new(&config.routes, config.error_pages.as_ref(), &roots);
+    let store = Store::new(&config.limits, pool);
+    let site = Site::new(&config.routes, config.error_pages.as_ref(), &roots, &store);
     let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
     let (reply, lane) = match site.answer(request) {
         Answer::Ready(reply) => (reply, "at once, on the worker"),

@@ -16,6 +16,7 @@ use super::{admin, listen, worker};
 use crate::config::checked::{self, AccessFormat, Config};
 use crate::dev;
 use crate::fs::{Links, Refresher, Root};
+use crate::handlers::compress::Store;
 use crate::limits::{DESCRIPTORS_RESERVED, Limits};
 use crate::offload::{Offload, Pool};
 use crate::sys::clock::monotonic_coarse_ms;
@@ -112,6 +113,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
         access_sink,
     } = prepared;
     let shared = Arc::new(Shared { dev, ..Shared::new(listeners.len(), limits.connections_max) });
+    let store = Store::new(&limits, pool);
     let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
     let now_ms = monotonic_coarse_ms();
     shared.workers.iter().for_each(|worker| worker.beat(now_ms));
@@ -126,6 +128,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
             routes: Arc::clone(&routes),
             error_pages: error_pages.clone(),
             roots: roots.clone(),
+            store: Arc::clone(&store),
             access,
             access_sink: access_sink.clone(),
             shared: Arc::clone(&shared),

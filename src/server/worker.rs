@@ -18,6 +18,7 @@ use crate::config::checked;
 use crate::connection::Context;
 use crate::dev::Dev;
 use crate::fs::Root;
+use crate::handlers::compress::Store;
 use crate::limits::{Limits, TICK_MS};
 use crate::message::Service;
 use crate::route::Site;
@@ -33,6 +34,7 @@ pub(super) struct Plan {
     pub(super) routes: Arc<Vec<checked::Route>>,
     pub(super) error_pages: Option<checked::ErrorPages>,
     pub(super) roots: Vec<Arc<Root>>,
+    pub(super) store: Arc<Store>,
     pub(super) access: checked::AccessFormat,
     pub(super) access_sink: Option<Sink>,
     pub(super) shared: Arc<Shared>,
@@ -72,7 +74,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots);
+    let site = Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots, &plan.store);
     let site: Box<dyn Service> = match &plan.shared.dev {
         None => Box::new(site),
         Some(changes) => Box::new(Dev::new(site, changes, plan.limits.wait_ms_max)),

@@ -1,4 +1,5 @@
-//! Sidecars and Accept-Encoding (C01, C04, C05, C06 as far as nothing is compressed on the fly).
+//! Sidecars and Accept-Encoding (C01, C04, C05, C06 as far as nothing is compressed on the fly: that is
+//! `compress`).
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;

@@ -16,6 +16,7 @@ mod cases;
 mod changes;
 mod clocks;
 mod codings;
+mod compress;
 mod conditional;
 mod corpus;
 mod dev;

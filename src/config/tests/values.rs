@@ -1,6 +1,7 @@
 //! Every kind of value that is not what its key takes, in a config that is right otherwise.
 
 use super::check;
+use crate::config::{Source, load_text};
 
 /// The problems of one key in `[server]`.
 fn server(line: &str, expected: &str) {
@@ -284,8 +285,36 @@ fn handler_values() {
     );
     route(
         "static = { root = \"src\", compress = \"true\" }",
-        "@2:37: route.static.compress: expected true or false, found \"true\", without quotes",
+        "@2:37: route.static.compress: expected true, false or a table, found \"true\", without quotes",
     );
+    for (inside, expected) in [
+        ("level = 5", "unknown key \"level\" in compress, did you mean \"br_level\"?"),
+        (
+            "codings = []",
+            "route.static.compress.codings: expected at least one coding, found a list, false turns compression off",
+        ),
+        (
+            "codings = [\"gz\"]",
+            "route.static.compress.codings: expected \"br\", \"zstd\", \"gzip\", found \"gz\", did you mean \"gzip\"?",
+        ),
+        ("gzip_level = 10", "route.static.compress.gzip_level: expected an integer from 1 to 9, found 10"),
+        (
+            "max_size = \"1GiB\"",
+            "route.static.compress.max_size: expected \"1B\" to \"32MiB\", found \"1GiB\"",
+        ),
+        (
+            "types = [\"*\"]",
+            "route.static.compress.types: expected a type without parameters such as \"text/*\", found \"*\"",
+        ),
+    ] {
+        let problems = load_text(
+            &Source::default(),
+            "scalws.toml",
+            &format!("[[route]]\npath = \"/\"\nstatic = {{ root = \"src\", compress = {{ {inside} }} }}"),
+        )
+        .unwrap_err();
+        assert!(problems.to_string().ends_with(&format!(": {expected}\n")), "{problems}");
+    }
     route(
         "static = { root = \"src\", revalidate = 1 }",
         "@2:39: route.static.revalidate: expected a duration with a unit (ms, s, m or h), found 1, did you mean \"1s\"?",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::engine::{Connection, End, FileBody, Next, Waiting};
+use super::engine::{Connection, End, FileBody, KeptBody, Next, Waiting};
 use super::flow::Cut;
 use super::head::Head;
 use super::request::{Objection, entry, understand};
@@ -55,6 +55,11 @@ impl<W: Wire> Connection<W> {
             Body::Empty => {}
             Body::Shared(body) => self.output.extend_from_slice(&body),
             Body::Owned(body) => self.output.extend_from_slice(&body),
+            Body::Kept(kept) if length > FILE_INLINE_BYTES_MAX => {
+                let (status, meta, head) = (reply.status, *meta, bytes.to_vec());
+                return Next::Kept(Box::new(KeptBody { bytes: kept, status, meta, head }));
+            }
+            Body::Kept(kept) => self.output.extend_from_slice(&kept),
             Body::Parts(parts) => {
                 let Parts { file, parts, end } = *parts;
                 let (status, meta) = (reply.status, *meta);
@@ -131,6 +136,7 @@ impl<W: Wire> Connection<W> {
             self.with_held_head(&bytes, |connection, head, bytes| connection.send(reply, &meta, head, bytes));
         match next {
             Next::File(body) => self.file(*body).await,
+            Next::Kept(body) => self.kept(*body).await,
             // The pool gave a small file without its content only if a second look may read it.
             Next::Wait(waiting) => Box::pin(self.wait(*waiting)).await,
             Next::Go | Next::Flush | Next::Read(_) => Ok(()),
@@ -160,6 +166,16 @@ impl<W: Wire> Connection<W> {
         self.with_held_head(&bytes, |connection, head, _| {
             connection.finish(status, &meta, sent, head, error)
         });
+        result
+    }
+
+    /// Sends bytes of memory behind their head.
+    pub(super) async fn kept(&mut self, body: KeptBody) -> Result<(), Cut> {
+        let KeptBody { bytes, status, meta, head } = body;
+        self.compact_input();
+        let (sent, result) = self.send_kept(&bytes).await;
+        let error = result.map_or_else(error_type, |()| "");
+        self.with_held_head(&head, |connection, head, _| connection.finish(status, &meta, sent, head, error));
         result
     }
 

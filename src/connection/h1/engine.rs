@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::body::Decoder;
 use super::flow::{Cut, Phase, Read};
@@ -111,6 +112,8 @@ pub(super) enum Next {
     Wait(Box<Waiting>),
     /// The body of an answer whose head is in the output.
     File(Box<FileBody>),
+    /// The same, of bytes in memory.
+    Kept(Box<KeptBody>),
 }
 
 /// A request whose reply is being worked on.
@@ -125,6 +128,14 @@ pub(super) struct FileBody {
     pub(super) file: OpenFile,
     pub(super) parts: Vec<(Vec<u8>, ByteRange)>,
     pub(super) end: Vec<u8>,
+    pub(super) status: u16,
+    pub(super) meta: Meta,
+    pub(super) head: Vec<u8>,
+}
+
+/// Bytes that are to follow the output, too many to be copied into it.
+pub(super) struct KeptBody {
+    pub(super) bytes: Arc<[u8]>,
     pub(super) status: u16,
     pub(super) meta: Meta,
     pub(super) head: Vec<u8>,
@@ -163,6 +174,7 @@ impl<W: Wire> Connection<W> {
                 }
                 Next::Wait(waiting) => self.wait(*waiting).await?,
                 Next::File(body) => self.file(*body).await?,
+                Next::Kept(body) => self.kept(*body).await?,
             }
         }
     }

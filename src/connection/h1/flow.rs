@@ -143,14 +143,18 @@ impl<W: Wire> Connection<W> {
 
     /// Sends `bytes`, as long as the client takes some of them within each `write_timeout`.
     pub(super) async fn send_all(&mut self, bytes: &[u8]) -> Result<(), Cut> {
-        let mut sent = 0;
+        self.send_counting(bytes, &mut 0).await
+    }
+
+    /// The same; `sent` says how many were sent, also when the client is cut.
+    pub(super) async fn send_counting(&mut self, bytes: &[u8], sent: &mut usize) -> Result<(), Cut> {
         let mut patience = Patience::Fresh;
         poll_fn(|task| {
-            while sent < bytes.len() {
-                match Pin::new(&mut self.wire).poll_write(task, &bytes[sent..]) {
+            while *sent < bytes.len() {
+                match Pin::new(&mut self.wire).poll_write(task, &bytes[*sent..]) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Cut::Client)),
                     Poll::Ready(Ok(count)) => {
-                        sent += count;
+                        *sent += count;
                         patience = Patience::Fresh;
                     }
                     Poll::Pending => {

@@ -54,6 +54,25 @@ impl<W: Wire> Connection<W> {
         (offset - start, self.flush().await)
     }
 
+    /// Sends the pending output and `bytes` behind it, out of the memory that all workers share. Returns
+    /// how many of them were sent in any case.
+    pub(super) async fn send_kept(&mut self, bytes: &[u8]) -> (u64, Result<(), Cut>) {
+        let mut sent = 0;
+        let mut result = self.flush().await;
+        for turn in bytes.chunks(TURN_BYTES_MAX) {
+            if result.is_err() {
+                break;
+            }
+            if sent > 0 {
+                tokio::task::yield_now().await;
+            }
+            let mut of_turn = 0;
+            result = self.send_counting(turn, &mut of_turn).await;
+            sent += of_turn as u64;
+        }
+        (sent, result)
+    }
+
     /// One step of a stream: how many bytes of the file went to the kernel, 0 where the pool was asked
     /// for them and the socket had no room for what came.
     async fn send_next(
