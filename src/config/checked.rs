@@ -10,6 +10,7 @@ use globset::Glob;
 
 use crate::limits::Limits;
 use crate::semantics::method::Method;
+use crate::semantics::origin::Pattern;
 
 /// A whole, valid configuration.
 #[derive(Clone, Debug)]
@@ -72,6 +73,8 @@ pub struct Route {
     pub methods: Option<Vec<Method>>,
     /// Fields of all answers, checked like those of [`Respond`], and with no name that they have.
     pub headers: Vec<(String, String)>,
+    /// What pages of other origins may do; `None`: what they may without anybody's leave.
+    pub cors: Option<Cors>,
     /// What answers.
     pub handler: Handler,
 }
@@ -85,6 +88,24 @@ pub enum PathMatch {
     /// The path itself and everything below it, on segment boundaries; no trailing slash here
     /// (`/old/` and `/old` are the same prefix, Gateway API PathPrefix). Empty: everything.
     Prefix(Vec<u8>),
+}
+
+/// `cors = true`, or `cors = { … }`. Never with every origin and credentials, nor with `*` among names
+/// beside credentials, where it means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cors {
+    /// Allowed origins; `None` for every one.
+    pub origins: Option<Vec<Pattern>>,
+    /// Allowed methods, of those that the route answers.
+    pub methods: Vec<Method>,
+    /// Allowed request fields in lower case; `*` is every one but Authorization.
+    pub request_headers: Vec<String>,
+    /// Fields of an answer that a page may read.
+    pub expose_headers: Vec<String>,
+    /// How long a browser may keep the answer to a preflight.
+    pub max_age_s: u64,
+    /// Whether cookies and the like may go along.
+    pub credentials: bool,
 }
 
 /// What answers a route.
@@ -133,6 +154,8 @@ pub struct Static {
     pub index: Vec<String>,
     /// Cache-Control of files; the first glob that matches wins. They can be built into one set.
     pub cache_control: Vec<CacheRule>,
+    /// Further fields of files, of all globs that match. They can be built into one set too.
+    pub headers: Vec<HeaderRule>,
     /// The page that answers navigations to paths without a file.
     pub spa: Option<Spa>,
     /// Whether `x.js.br`, `x.js.zst` and `x.js.gz` are sent for `x.js`.
@@ -146,6 +169,15 @@ pub struct CacheRule {
     pub glob: Glob,
     /// Value of the field, checked like those of [`Respond`].
     pub value: String,
+}
+
+/// One of `static.headers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderRule {
+    /// Matches paths beneath the root.
+    pub glob: Glob,
+    /// Fields, checked like those of a route.
+    pub headers: Vec<(String, String)>,
 }
 
 /// `spa` and `spa_exclude` of `static = { … }`; paths as [`PathMatch::Prefix`] spells them.

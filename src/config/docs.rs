@@ -101,6 +101,7 @@ fn value(kind: Kind) -> String {
         Kind::Texts => "list of strings".to_owned(),
         Kind::Word(list) => words(list),
         Kind::WordOrTable(list, _) => format!("{}, or a table", words(list)),
+        Kind::BooleanOrTable(_) => "`true`, `false`, or a table".to_owned(),
         Kind::Fields => "table of strings".to_owned(),
         Kind::Json => "table or list".to_owned(),
     }

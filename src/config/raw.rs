@@ -185,7 +185,10 @@ fn prune_table(table: &mut Table, name: &'static str, report: &mut Report<'_>) {
 
 fn prune_value(value: &mut Value, key: &Key, report: &mut Report<'_>) {
     match (key.kind, value) {
-        (Kind::Table(name) | Kind::WordOrTable(_, name), Value::Table(table)) => {
+        (
+            Kind::Table(name) | Kind::WordOrTable(_, name) | Kind::BooleanOrTable(name),
+            Value::Table(table),
+        ) => {
             prune_table(table, name, report);
         }
         (Kind::Tables(name), Value::List(list)) => {

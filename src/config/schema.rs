@@ -80,6 +80,7 @@ fn kind(kind: Kind) -> Value {
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Word(words) => word_list(words),
         Kind::WordOrTable(words, name) => json!({ "anyOf": [word_list(words), table(name)] }),
+        Kind::BooleanOrTable(name) => json!({ "anyOf": [{ "type": "boolean" }, table(name)] }),
         Kind::Json => json!({ "type": ["object", "array"] }),
         Kind::Fields => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     }

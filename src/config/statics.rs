@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::cache_control;
 use super::checked::{Spa, Static};
 use super::error::Origin;
+use super::file_headers;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
@@ -46,6 +47,8 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     }
     let rules = table.get("cache_control");
     let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report))?;
+    let rules = table.get("headers");
+    let headers = rules.map_or_else(|| Some(Vec::new()), |node| file_headers::read(node, report))?;
     let spa = read_spa(here, root.as_deref(), report);
     Some(Static {
         root: root?,
@@ -53,6 +56,7 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         index,
         precompressed,
         cache_control,
+        headers,
         spa,
     })
 }

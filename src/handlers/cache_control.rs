@@ -1,4 +1,4 @@
-//! Cache-Control of files by glob. It is a matter of what is sent for a file: 200, 206, and the 304
+//! Cache-Control of files by glob, and before it what else they have by glob. It is a matter of what is sent for a file: 200, 206, and the 304
 //! that stands for it (RFC 9110 §15.4.5). An error is never kept because a file would have been.
 
 use std::ffi::OsStr;
@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use globset::{Candidate, GlobSet};
 
-use crate::config::checked::CacheRule;
+use crate::config::checked::{CacheRule, HeaderRule};
+use crate::handlers::file_headers::FileHeaders;
 use crate::message::{Fields, Reply};
 
 /// The rules of one route.
@@ -16,27 +17,32 @@ pub struct CacheControl {
     globs: GlobSet,
     /// The line of each glob.
     lines: Vec<Rc<[u8]>>,
+    /// Here, as they are for the same answers and the same name.
+    headers: FileHeaders,
 }
 
 impl CacheControl {
-    /// From its slice of the config.
+    /// From its slice of the config, and that of further fields.
     #[must_use]
-    pub fn new(rules: &[CacheRule]) -> CacheControl {
+    pub fn new(rules: &[CacheRule], headers: &[HeaderRule]) -> CacheControl {
         let mut globs = GlobSet::builder();
         for rule in rules {
             globs.add(rule.glob.clone());
         }
         let globs = globs.build().expect("the config has built this very set");
         let line = |rule: &CacheRule| Fields::of(&[("Cache-Control", &rule.value)]).as_bytes().into();
-        CacheControl { globs, lines: rules.iter().map(line).collect() }
+        CacheControl { globs, lines: rules.iter().map(line).collect(), headers: FileHeaders::new(headers) }
     }
 
-    /// The answer about the file `name`, a path beneath the root, with its line.
+    /// The answer about the file `name`, a path beneath the root, with its lines.
     #[must_use]
     pub fn on(&self, mut reply: Reply, name: &[u8]) -> Reply {
-        if !self.lines.is_empty() && matches!(reply.status, 200 | 206 | 304) {
+        let is_empty = self.lines.is_empty() && self.headers.is_empty();
+        if !is_empty && matches!(reply.status, 200 | 206 | 304) {
+            let name = Candidate::new(OsStr::from_bytes(name));
+            self.headers.add(&mut reply, &name);
             // Ascending, so that the first of them is the first of the config.
-            let matches = self.globs.matches_candidate(&Candidate::new(OsStr::from_bytes(name)));
+            let matches = self.globs.matches_candidate(&name);
             if let Some(line) = matches.first().and_then(|first| self.lines.get(*first)) {
                 reply.fields.append(line);
             }
@@ -60,7 +66,7 @@ mod tests {
         let rules: Vec<_> = rules.collect();
         let check = |count: usize, status: u16, name: &[u8], expected: &str| {
             let reply = Reply::bodiless(status, Fields::Empty);
-            let reply = CacheControl::new(&rules[..count]).on(reply, name);
+            let reply = CacheControl::new(&rules[..count], &[]).on(reply, name);
             let found = String::from_utf8(reply.fields.as_bytes().to_vec()).unwrap();
             assert_eq!(found, expected, "{}", name.escape_ascii());
         };

@@ -2,6 +2,8 @@
 //! they never see a socket, and reach files through `fs` alone.
 
 pub mod cache_control;
+pub mod cors;
+pub mod file_headers;
 pub mod headers;
 pub mod miss;
 pub mod redirect;
@@ -11,6 +13,7 @@ pub mod sidecars;
 mod spa;
 pub mod static_files;
 
+pub use cors::{Cors, Preflight};
 pub use headers::Headers;
 pub use redirect::Redirect;
 pub use respond::Respond;

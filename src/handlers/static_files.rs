@@ -52,7 +52,7 @@ impl StaticFiles {
     #[must_use]
     pub fn new(config: &checked::Static, root: &Arc<Root>) -> StaticFiles {
         let (index, precompressed) = (config.index.clone(), config.precompressed);
-        let cache_control = Rc::new(CacheControl::new(&config.cache_control));
+        let cache_control = Rc::new(CacheControl::new(&config.cache_control, &config.headers));
         let spa = config.spa.clone().map(Rc::new);
         StaticFiles { view: Rc::new(View::new(root)), index, precompressed, cache_control, spa }
     }

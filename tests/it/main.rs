@@ -18,6 +18,7 @@ mod clocks;
 mod codings;
 mod conditional;
 mod corpus;
+mod cors;
 mod framing;
 mod head;
 mod headers;
