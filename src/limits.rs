@@ -140,6 +140,15 @@ pub const ERROR_PAGE_WAIT_MS_MAX: u64 = 500;
 pub const ERROR_PAGE_REST_MS: u64 = 10_000;
 /// Globs of one route. Every worker builds its automata when it starts: a thousand take seconds.
 pub const CACHE_RULES_MAX: usize = 200;
+/// The same for `headers` of files, whose globs are a set of their own.
+pub const HEADER_RULES_MAX: usize = CACHE_RULES_MAX;
+/// Origins of one `cors`: they are compared one by one. More are a matter for `*.example.com`, or for a
+/// program.
+pub const CORS_ORIGINS_MAX: usize = 200;
+/// Names in one list of `cors`: they stand in one line of each answer.
+pub const CORS_NAMES_MAX: usize = 100;
+/// Fields that one preflight may ask for: as many as a request may have (the highest `fields`).
+pub const CORS_ASKED_MAX: usize = 256;
 /// Length of one glob: far more than any path that a person writes down.
 pub const GLOB_BYTES_MAX: usize = 512;
 /// Largest file whose ETag is a hash of its content, where its modification time says nothing: about

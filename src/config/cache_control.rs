@@ -52,7 +52,7 @@ fn rule(node: &Node, report: &mut Report<'_>) -> Option<CacheRule> {
     Some(CacheRule { glob: glob?, value: value?.to_owned() })
 }
 
-fn read_glob(node: &Node, report: &mut Report<'_>) -> Option<Glob> {
+pub(super) fn read_glob(node: &Node, report: &mut Report<'_>) -> Option<Glob> {
     let text = report.text(node)?;
     if text.len() > GLOB_BYTES_MAX {
         report.fault(node, &format!("expected a glob of at most {GLOB_BYTES_MAX} bytes"), None);

@@ -11,6 +11,7 @@ use globset::Glob;
 use crate::limits::Limits;
 use crate::semantics::encoding::Coding;
 use crate::semantics::method::Method;
+use crate::semantics::origin::Pattern;
 
 /// A whole, valid configuration.
 #[derive(Clone, Debug)]
@@ -97,6 +98,8 @@ pub struct Route {
     pub methods: Option<Vec<Method>>,
     /// Fields of all answers, checked like those of [`Respond`], and with no name that they have.
     pub headers: Vec<(String, String)>,
+    /// What pages of other origins may do; `None`: what they may without anybody's leave.
+    pub cors: Option<Cors>,
     /// What answers.
     pub handler: Handler,
 }
@@ -110,6 +113,24 @@ pub enum PathMatch {
     /// The path itself and everything below it, on segment boundaries; no trailing slash here
     /// (`/old/` and `/old` are the same prefix, Gateway API PathPrefix). Empty: everything.
     Prefix(Vec<u8>),
+}
+
+/// `cors = true`, or `cors = { … }`. Never with every origin and credentials, nor with `*` among names
+/// beside credentials, where it means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cors {
+    /// Allowed origins; `None` for every one.
+    pub origins: Option<Vec<Pattern>>,
+    /// Allowed methods, of those that the route answers.
+    pub methods: Vec<Method>,
+    /// Allowed request fields in lower case; `*` is every one but Authorization.
+    pub request_headers: Vec<String>,
+    /// Fields of an answer that a page may read.
+    pub expose_headers: Vec<String>,
+    /// How long a browser may keep the answer to a preflight.
+    pub max_age_s: u64,
+    /// Whether cookies and the like may go along.
+    pub credentials: bool,
 }
 
 /// What answers a route.
@@ -158,6 +179,8 @@ pub struct Static {
     pub index: Vec<String>,
     /// Cache-Control of files; the first glob that matches wins. They can be built into one set.
     pub cache_control: Vec<CacheRule>,
+    /// Further fields of files, of all globs that match. They can be built into one set too.
+    pub headers: Vec<HeaderRule>,
     /// The page that answers navigations to paths without a file.
     pub spa: Option<Spa>,
     /// Pages for errors of the route; the first that has the status is the one.
@@ -188,6 +211,15 @@ pub struct CacheRule {
     pub glob: Glob,
     /// Value of the field, checked like those of [`Respond`].
     pub value: String,
+}
+
+/// One of `static.headers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderRule {
+    /// Matches paths beneath the root.
+    pub glob: Glob,
+    /// Fields, checked like those of a route.
+    pub headers: Vec<(String, String)>,
 }
 
 /// `spa` and `spa_exclude` of `static = { … }`; paths as [`PathMatch::Prefix`] spells them.

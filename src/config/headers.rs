@@ -36,11 +36,47 @@ const PRESET: [(&str, &str); 4] = [
     ("Cross-Origin-Opener-Policy", "same-origin"),
 ];
 
+/// Fields that `cors` writes; beside it another value would be joined to its own.
+const OF_CORS: [&str; 6] = [
+    "access-control-allow-origin",
+    "access-control-allow-credentials",
+    "access-control-expose-headers",
+    "access-control-allow-methods",
+    "access-control-allow-headers",
+    "access-control-max-age",
+];
+
 /// `respond.headers`
 pub(super) fn of_respond(node: &Node, report: &mut Report<'_>) -> Option<Headers> {
     read(node, report, |name| {
         (name == "content-type").then_some("expected content_type in respond instead of this field")
     })
+}
+
+/// `headers` of one glob of `static.headers`.
+pub(super) fn of_files(node: &Node, report: &mut Report<'_>) -> Option<Headers> {
+    read(node, report, |name| match name {
+        "cache-control" => Some("expected another field, as this one belongs in static.cache_control"),
+        // What is not there or forbidden varies by the same as what is, and has no glob.
+        "vary" => Some("expected another field, as this one belongs in headers of the route"),
+        _ if OF_ONE_ANSWER.contains(&name) => {
+            Some("expected another field, as this one tells of a single answer")
+        }
+        _ => None,
+    })
+}
+
+/// Names that `cors` beside them writes.
+pub(super) fn refuse_of_cors(node: &Node, report: &mut Report<'_>) -> bool {
+    let Value::Table(table) = &node.value else { return false };
+    let is_taken = |entry: &&Entry| OF_CORS.contains(&entry.name.to_ascii_lowercase().as_str());
+    let taken: Vec<_> = table.entries.iter().filter(is_taken).collect();
+    for entry in &taken {
+        let message =
+            format!("{}: expected another field, as cors of the route writes this one", entry.node.key);
+        report.problem(&entry.at, message, None);
+    }
+    !taken.is_empty()
 }
 
 /// What all answers of a route have: its `headers`, then what `security_headers` adds to them. A name
@@ -138,7 +174,7 @@ pub(super) fn value<'t>(node: &'t Node, report: &mut Report<'_>) -> Option<&'t s
 }
 
 /// RFC 9110 §5.6.2
-fn is_token(name: &str) -> bool {
+pub(super) fn is_token(name: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_tchar)
 }

@@ -115,6 +115,8 @@ pub(super) const COMPRESS_TYPES: &[&str] = &[
 pub(super) const WORKERS_MAX: u64 = 1024;
 /// Longest drain delay and timeout: an orchestrator kills long before.
 pub(super) const DRAIN_MS_MAX: u64 = 3_600_000;
+/// Longest `route.cors.max_age`: Firefox keeps no preflight longer, Chromium none longer than two hours.
+pub(super) const CORS_MAX_AGE_MS_MAX: u64 = 86_400_000;
 /// Longest `revalidate`: more would be "never", which deserves a word of its own.
 pub(super) const REVALIDATE_MS_MAX: u64 = 86_400_000;
 
@@ -168,10 +170,17 @@ fn after_limits() -> Vec<Key> {
         row("route", "methods", Kind::Texts, "", "Methods that the route is for. Without them: all."),
         row("route", "headers", Kind::Fields, "{}", "Fields of all answers of the route, errors and 304 included. What lets a cache keep an answer (`Cache-Control` without `no-store`, `Expires`) is left out of the errors of `static`. Not for what tells of a single answer, such as `ETag`."),
         row("route", "security_headers", Kind::Boolean, "", "`true` adds `X-Content-Type-Options: nosniff`, `Referrer-Policy: strict-origin-when-cross-origin`, `X-Frame-Options: DENY` and `Cross-Origin-Opener-Policy: same-origin`; what `headers` names stays as it is there. A Content-Security-Policy is for `headers`, as no one policy fits every page. Without this key `static` adds the first of them alone; `false` adds none."),
+        row("route", "cors", Kind::BooleanOrTable("route.cors"), "false", "What scripts of other origins may do with the route (the Fetch standard): `true` lets every origin read it, without cookies; a table says more. The fields are on all answers of the route, errors and 304 included. A preflight (OPTIONS with Origin and one Access-Control-Request-Method) is answered with 204 by the route that the request it asks for would find; one that asks for what is not allowed gets 204 without these fields. Without this key nothing is allowed."),
         row("route", "respond", Kind::Table("route.respond"), "", "A fixed answer. One of `respond`, `redirect` and `static` is required."),
         row("route", "redirect", Kind::Table("route.redirect"), "", "A redirect."),
         row("route", "static", Kind::Table("route.static"), "", "The files of a directory, for GET, HEAD and OPTIONS."),
         not_built(row("route", "proxy", Kind::Table("route.proxy"), "", "Another server.")),
+        row("route.cors", "origins", Kind::Texts, "", "Allowed origins as browsers write them, such as `https://app.example` or `http://localhost:3000`; `https://*.example.com` is any name below it; `null` is what sandboxed frames and files send; `*` is every origin. Unless `*` is among them, answers say `Vary: Origin`. Required."),
+        row("route.cors", "methods", Kind::Texts, "", "Allowed methods, of those that the route answers. Without this key: its `methods`, else GET and HEAD of `static`, and GET, HEAD, POST, PUT, DELETE and PATCH of the others."),
+        row("route.cors", "request_headers", Kind::Texts, "", "Allowed fields of requests beyond those that need no leave. `*` is every one but Authorization, which must be named. Without this key: `[\"*\"]`, and beside `credentials = true`, where browsers take `*` for a name, none."),
+        row("route.cors", "expose_headers", Kind::Texts, "[]", "Fields of answers that scripts may read beyond those that need no leave; `*` is every one but Authorization."),
+        row("route.cors", "max_age", Kind::Duration(CORS_MAX_AGE_MS_MAX), r#""10m""#, "How long browsers may keep the answer to a preflight, in whole seconds."),
+        row("route.cors", "credentials", Kind::Boolean, "false", "Let cookies and the like go along. Not beside the origin `*`."),
         row("route.respond", "status", Kind::Integer(200, 599), "200", "Status of the answer."),
         row("route.respond", "body", Kind::Text, "", "Its body."),
         row("route.respond", "body_file", Kind::Text, "", "File with its body (at most 1 MiB), read once when the config is."),
@@ -184,6 +193,7 @@ fn after_limits() -> Vec<Key> {
         row("route.static", "symlinks", Kind::Word(SYMLINK_WORDS), r#""inside""#, "Follow relative symbolic links that stay inside the root, or none."),
         row("route.static", "index", Kind::Texts, r#"["index.html"]"#, "Names tried for a directory, in order."),
         row("route.static", "cache_control", Kind::Tables("route.static.cache_control"), "[]", "`Cache-Control` of files, on 200, 206 and 304: a list of tables with `glob` and `value`. The first glob that matches wins; without one there is no such field."),
+        row("route.static", "headers", Kind::Tables("route.static.headers"), "[]", "Further fields of files, on 200, 206 and 304: a list of tables with `glob` and `headers`. All globs that match add their fields; a field that several of them name is that of the last, and it stands instead of the one that the route's `headers` or `security_headers` give. Not for `Cache-Control`, which has a key of its own, nor for `Vary`."),
         row("route.static", "precompressed", Kind::Boolean, "true", "Send `x.js.br`, `x.js.zst` or `x.js.gz` for `x.js` to clients that take that coding. `false` where there are none spares the look for them."),
         row("route.static", "compress", Kind::BooleanOrTable("route.static.compress"), "false", "Compress text files on the fly, once for each version of a file, and keep them in memory (`compressed_size` in `[limits]`). A sidecar that is there goes first; a request for a range gets a part of the file as it is, and so does everything under `no-transform`. `true`, or a table with what differs."),
         no_effect(row("route.static", "revalidate", Kind::Duration(REVALIDATE_MS_MAX), r#""1s""#, "How old a cached look at a path may be.")),
@@ -201,6 +211,8 @@ fn after_limits() -> Vec<Key> {
         row("route.static.cache_control", "value", Kind::Text, "", "Value of the field. Required."),
         row("error_pages", "root", Kind::Text, "", "Directory with the pages; relative to the working directory unless it begins with `/`. Required."),
         row("error_pages", "pages", Kind::Pages, "", "As `error_pages` of `static`, beneath this root. Required."),
+        row("route.static.headers", "glob", Kind::Text, "", "Paths beneath the root, as in `cache_control`. Required."),
+        row("route.static.headers", "headers", Kind::Fields, "", "Their fields, such as `{ \"Cross-Origin-Resource-Policy\" = \"cross-origin\" }`. Required."),
     ]
 }
 
@@ -241,10 +253,12 @@ pub(super) fn tables() -> Vec<&'static str> {
 /// The keys without which a table means nothing. (A route needs one of several: see `route`.)
 pub(super) fn required(table: &str) -> &'static [&'static str] {
     match table {
+        "route.cors" => &["origins"],
         "route.redirect" => &["to"],
         "route.static" => &["root"],
         "route.static.cache_control" => &["glob", "value"],
         "error_pages" => &["root", "pages"],
+        "route.static.headers" => &["glob", "headers"],
         _ => &[],
     }
 }

@@ -1,8 +1,8 @@
 //! From files, variables and flags to one checked config, or to every mistake at once.
 //!
 //! `raw` is the config as it was typed, `checked` as it is meant; `keys` is the one table of all keys.
-//! In between, `check`, `route`, `headers`, `respond`, `json`, `redirect`, `statics`,
-//! `cache_control` and `error_pages` read one slice each, by the
+//! In between, `check`, `route`, `headers`, `cors`, `respond`, `json`, `redirect`, `statics`, `compress`,
+//! `cache_control`, `file_headers` and `error_pages` read one slice each, by the
 //! readers in `read`, and tell `report` what they find. This room opens no socket, and no file but the
 //! config, a `body_file`, and the roots and pages that it looks at.
 
@@ -14,11 +14,13 @@ mod check;
 pub mod checked;
 pub mod cli;
 mod compress;
+mod cors;
 pub mod docs;
 pub mod error;
 mod error_pages;
 mod expand;
 pub mod explain;
+mod file_headers;
 mod headers;
 mod json;
 mod keys;
@@ -198,6 +200,7 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
         path: PathMatch::Prefix(Vec::new()),
         methods: None,
         headers: headers::of_implied_route(),
+        cors: None,
         handler: Handler::Static(Static {
             root,
             follow_symlinks: true,
@@ -205,6 +208,7 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
             precompressed: true,
             compress: None,
             cache_control: Vec::new(),
+            headers: Vec::new(),
             spa: None,
             error_pages: Vec::new(),
         }),

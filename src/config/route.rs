@@ -11,7 +11,7 @@ use super::error::Origin;
 use super::expand::Environment;
 use super::raw::{Node, Table, Value};
 use super::report::Report;
-use super::{headers, redirect, respond, statics};
+use super::{cors, headers, redirect, respond, statics};
 use crate::semantics::method::Method;
 use crate::semantics::path::SafePath;
 
@@ -55,14 +55,16 @@ pub(super) fn routes(root: &Table, environment: &Environment, report: &mut Repor
         let conditions = conditions(table, &node.origin, report);
         let handler = handler(table, &node.origin, environment, report);
         let headers = headers::of_route(table, handler.as_ref(), report);
+        let methods = conditions.as_ref().and_then(|conditions| conditions.methods.as_deref());
+        let cors = cors::of_route(table, handler.as_ref(), methods, report);
         let Some(conditions) = conditions else { continue };
         claim(&conditions, &mut claims, report);
         if let (Some(Handler::Static(_)), Some(methods)) = (&handler, &conditions.methods) {
             refuse_methods_of_files(table, methods, report);
         }
         let Conditions { name, hosts, path, methods, .. } = conditions;
-        if let (Some(handler), Some(headers)) = (handler, headers) {
-            routes.push(Route { name, hosts, path, methods, headers, handler });
+        if let (Some(handler), Some(headers), Some(cors)) = (handler, headers, cors) {
+            routes.push(Route { name, hosts, path, methods, headers, cors, handler });
         }
     }
     routes
@@ -283,7 +285,7 @@ fn methods(node: &Node, report: &mut Report<'_>) -> Option<Vec<Method>> {
     Some(methods)
 }
 
-fn method(report: &mut Report<'_>, node: &Node) -> Option<Method> {
+pub(super) fn method(report: &mut Report<'_>, node: &Node) -> Option<Method> {
     let text = report.any_text(node)?;
     match Method::parse(text.as_bytes()) {
         Some(method @ (Method::Connect | Method::Trace)) => {

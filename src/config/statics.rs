@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::checked::{Spa, Static};
 use super::compress;
 use super::error::Origin;
+use super::file_headers;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
@@ -45,6 +46,8 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     }
     let rules = table.get("cache_control");
     let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report));
+    let rules = table.get("headers");
+    let headers = rules.map_or_else(|| Some(Vec::new()), |node| file_headers::read(node, report));
     let spa = read_spa(here, root.as_deref(), report);
     let error_pages = error_pages::of_static(table, root.as_deref(), report);
     Some(Static {
@@ -54,6 +57,7 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         precompressed,
         cache_control: cache_control?,
         compress,
+        headers: headers?,
         spa,
         error_pages,
     })

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod cors;
 mod documents;
 mod fields;
 mod pages;

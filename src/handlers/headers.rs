@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::config::checked::HeaderRule;
 use crate::message::{Answer, Fields, Reply};
 
 /// The lines of one route.
@@ -11,6 +12,8 @@ pub struct Headers {
     lines: Rc<[u8]>,
     /// For 4xx and 5xx.
     lines_of_errors: Rc<[u8]>,
+    /// For what is no error too, each unless the answer about a file has a field of that name already.
+    replaceable: Rc<[(String, Rc<[u8]>)]>,
 }
 
 impl Headers {
@@ -18,21 +21,30 @@ impl Headers {
     #[must_use]
     pub fn new(headers: &[(String, String)]) -> Headers {
         let lines = lines(headers.iter());
-        Headers { lines_of_errors: Rc::clone(&lines), lines }
+        Headers { lines_of_errors: Rc::clone(&lines), lines, replaceable: Rc::new([]) }
     }
 
     /// For a handler that decides itself what is an error. What lets a cache keep an answer is not for
-    /// those: a page that is missing for a minute of a deployment would be missing for a year.
+    /// those: a page that is missing for a minute of a deployment would be missing for a year. What
+    /// `by_glob` gives to a file stands there instead of a field of the same name.
     #[must_use]
-    pub fn with_errors(headers: &[(String, String)]) -> Headers {
+    pub fn with_errors(headers: &[(String, String)], by_glob: &[HeaderRule]) -> Headers {
         let fit_errors = headers.iter().filter(|(name, value)| !may_keep(name, value));
-        Headers { lines: lines(headers.iter()), lines_of_errors: lines(fit_errors) }
+        let given: Vec<_> = by_glob.iter().flat_map(|rule| &rule.headers).map(|(name, _)| name).collect();
+        let (replaceable, always): (Vec<_>, Vec<_>) =
+            headers.iter().partition(|(name, _)| given.iter().any(|given| given.eq_ignore_ascii_case(name)));
+        let replaceable = replaceable.into_iter().map(|pair| (pair.0.clone(), lines([pair].into_iter())));
+        Headers {
+            lines: lines(always.into_iter()),
+            lines_of_errors: lines(fit_errors),
+            replaceable: replaceable.collect(),
+        }
     }
 
     /// The answer with its lines.
     #[must_use]
     pub fn on(&self, answer: Answer) -> Answer {
-        if self.lines.is_empty() {
+        if self.lines.is_empty() && self.replaceable.is_empty() {
             return answer;
         }
         let headers = self.clone();
@@ -40,7 +52,16 @@ impl Headers {
     }
 
     fn on_reply(&self, mut reply: Reply) -> Reply {
-        reply.fields.append(if reply.status < 400 { &self.lines } else { &self.lines_of_errors });
+        if reply.status >= 400 {
+            reply.fields.append(&self.lines_of_errors);
+            return reply;
+        }
+        for (name, line) in self.replaceable.iter() {
+            if !reply.fields.has(name) {
+                reply.fields.append(line);
+            }
+        }
+        reply.fields.append(&self.lines);
         reply
     }
 }
@@ -64,7 +85,7 @@ mod tests {
     #[test]
     fn errors_have_all_but_what_lets_caches_keep_them() {
         let check = |name: &str, value: &str, on_error: bool| {
-            let headers = Headers::with_errors(&[(name.to_owned(), value.to_owned())]);
+            let headers = Headers::with_errors(&[(name.to_owned(), value.to_owned())], &[]);
             for (status, expected) in
                 [(200, true), (304, true), (308, true), (404, on_error), (500, on_error)]
             {

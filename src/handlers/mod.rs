@@ -3,7 +3,9 @@
 
 pub mod cache_control;
 pub mod compress;
+pub mod cors;
 pub mod error_pages;
+pub mod file_headers;
 pub mod headers;
 pub mod miss;
 pub mod redirect;
@@ -13,6 +15,7 @@ pub mod sidecars;
 mod spa;
 pub mod static_files;
 
+pub use cors::{Cors, Preflight};
 pub use error_pages::ErrorPages;
 pub use headers::Headers;
 pub use redirect::Redirect;

@@ -44,7 +44,7 @@ impl StaticFiles {
         let compress = config.compress.clone().map(|compress| Rc::new(Compress::new(compress, store)));
         let codings = Codings { precompressed: config.precompressed, compress };
         let index = config.index.clone();
-        let cache_control = Rc::new(CacheControl::new(&config.cache_control));
+        let cache_control = Rc::new(CacheControl::new(&config.cache_control, &config.headers));
         let spa = config.spa.clone().map(Rc::new);
         StaticFiles { view: Rc::new(View::new(root)), index, codings, cache_control, spa }
     }

@@ -59,6 +59,15 @@ impl Fields {
         *self = Fields::Owned(lines);
     }
 
+    /// Whether there is a line of that name, in any case.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        let is_it = |line: &[u8]| {
+            line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+        };
+        self.as_bytes().split(|byte| *byte == b'\n').any(is_it)
+    }
+
     /// Adds field names to the one Vary line, or such a line (RFC 9110 §12.5.5).
     pub fn vary(&mut self, names: &str) {
         const START: &[u8] = b"Vary: ";

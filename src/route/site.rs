@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::config::checked;
 use crate::fs::Root;
 use crate::handlers::compress::{Store, forbids_transform};
-use crate::handlers::{ErrorPages, Headers, Redirect, Respond, StaticFiles};
+use crate::handlers::{Cors, ErrorPages, Headers, Preflight, Redirect, Respond, StaticFiles};
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
 use crate::semantics::method::Method;
@@ -21,6 +21,8 @@ pub struct Site {
     table: Table<Rc<Entry>>,
     /// For errors without a route.
     error_pages: ErrorPages,
+    /// Whether any route has CORS.
+    has_cors: bool,
 }
 
 /// What a route leads to.
@@ -30,6 +32,7 @@ struct Entry {
     headers: Headers,
     /// None for what the operator wrote as it is: `respond` and `redirect`.
     error_pages: ErrorPages,
+    cors: Option<Cors>,
 }
 
 #[derive(Debug)]
@@ -74,13 +77,47 @@ impl Site {
                     };
                     let handler = StaticFiles::new(files, root, store);
                     error_pages = of_site.behind(&files.error_pages, handler.view());
-                    (Handler::Static(handler), Headers::with_errors(&route.headers))
+                    (Handler::Static(handler), Headers::with_errors(&route.headers, &files.headers))
                 }
             };
-            (route, Rc::new(Entry { handler, headers, error_pages }))
+            let cors = route.cors.as_ref().map(|cors| Cors::new(cors, route));
+            (route, Rc::new(Entry { handler, headers, error_pages, cors }))
         });
         let table = Table::new(handlers);
-        Site { table, error_pages: of_site }
+        Site { table, error_pages: of_site, has_cors: routes.iter().any(|route| route.cors.is_some()) }
+    }
+
+    /// The answer to a preflight where a route with CORS has a say. It asks for leave to send another
+    /// request: the route of that one decides, and not one that takes OPTIONS there by chance, or a
+    /// browser would be let send what the first never allowed. A route of its own for OPTIONS wins
+    /// where it is as specific.
+    fn preflight(
+        &self,
+        request: &Request<'_>,
+        path: &SafePath<'_>,
+        preflight: &Preflight<'_>,
+    ) -> Option<Answer> {
+        let find = |method| match self.table.find(request.authority, path, method) {
+            Match::Found(entry, _) => Some(entry),
+            _ => None,
+        };
+        if let Some(method) = preflight.method
+            && let Some(asked) = find(method)
+            && let Some(cors) = &asked.cors
+            && let Some(taker) = self.table.find_either(request.authority, path, [Method::Options, method])
+            && Rc::ptr_eq(asked, taker)
+        {
+            return Some(cors.preflight(preflight));
+        }
+        // An OPTIONS as any other, but for what would look like leave.
+        let cors = match self.table.find(request.authority, path, Method::Options) {
+            Match::Found(entry, _) => entry.cors.as_ref(),
+            Match::OtherMethods(others) => {
+                others.into_iter().filter_map(find).find_map(|entry| entry.cors.as_ref())
+            }
+            Match::Nothing => None,
+        };
+        cors.map(Cors::refusal)
     }
 }
 
@@ -97,14 +134,29 @@ impl Service for Site {
             let allow = allow_without_trace(self, request, path);
             return self.error_pages.on(Answer::Ready(Reply::plain_with(405, &[("Allow", allow)])));
         }
+        if self.has_cors
+            && let Some(preflight) = Preflight::of(request)
+            && let Some(answer) = self.preflight(request, path, &preflight)
+        {
+            return answer;
+        }
         match self.table.find(request.authority, path, request.method) {
-            Match::Found(entry, covered) => entry.headers.on(entry.error_pages.on(match &entry.handler {
-                Handler::Respond(respond) => Answer::Ready(respond.answer()),
-                Handler::Redirect(redirect) => {
-                    Answer::Ready(redirect.answer(escaped_rest(path, covered), query))
+            Match::Found(entry, covered) => {
+                let answer = entry.headers.on(entry.error_pages.on(match &entry.handler {
+                    Handler::Respond(respond) => Answer::Ready(respond.answer()),
+                    Handler::Redirect(redirect) => {
+                        Answer::Ready(redirect.answer(escaped_rest(path, covered), query))
+                    }
+                    Handler::Static(files) => {
+                        files.answer(request, path, query, rest(path.decoded(), covered))
+                    }
+                }));
+                // Outermost, so that what a page cannot read is not an error page either.
+                match &entry.cors {
+                    None => answer,
+                    Some(cors) => cors.on(answer, request),
                 }
-                Handler::Static(files) => files.answer(request, path, query, rest(path.decoded(), covered)),
-            })),
+            }
             Match::OtherMethods(methods) => {
                 let allow = methods.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", ");
                 self.error_pages.on(Answer::Ready(Reply::plain_with(405, &[("Allow", &allow)])))

@@ -91,6 +91,34 @@ impl<T> Table<T> {
     /// then method.
     pub fn find(&self, authority: &[u8], path: &SafePath<'_>, method: Method) -> Match<'_, T> {
         let mut others = BTreeSet::new();
+        match self.walk(authority, path, |methods| methods.find(method, &mut others)) {
+            Some((value, covered)) => Match::Found(value, covered),
+            None if others.is_empty() => Match::Nothing,
+            None => Match::OtherMethods(others),
+        }
+    }
+
+    /// The most specific route for one of two methods; where one pattern has a route of its own for
+    /// each, that of the first.
+    pub fn find_either(
+        &self,
+        authority: &[u8],
+        path: &SafePath<'_>,
+        [first, second]: [Method; 2],
+    ) -> Option<&T> {
+        let found = self.walk(authority, path, |methods| {
+            methods.own(first).or_else(|| methods.own(second)).or(methods.every_method.as_ref())
+        });
+        found.map(|(value, _)| value)
+    }
+
+    /// Asks `pick` about each pattern that matches, from the most specific on, until it takes one.
+    fn walk<'t>(
+        &'t self,
+        authority: &[u8],
+        path: &SafePath<'_>,
+        mut pick: impl FnMut(&'t Methods<T>) -> Option<&'t T>,
+    ) -> Option<(&'t T, usize)> {
         if !self.exact_hosts.is_empty() || !self.wildcard_hosts.is_empty() {
             let mut buffer = [0; HOST_BYTES_MAX];
             if let Some(host) = normal_host(authority, &mut buffer) {
@@ -100,17 +128,13 @@ impl<T> Table<T> {
                 let suffixes = memchr::memchr_iter(b'.', host).filter(|dot| *dot > 0).map(|dot| &host[dot..]);
                 let wildcards = suffixes.filter_map(|suffix| self.wildcard_hosts.get(suffix));
                 for paths in exact.into_iter().chain(wildcards) {
-                    if let Some((value, covered)) = paths.find(path, method, &mut others) {
-                        return Match::Found(value, covered);
+                    if let Some(found) = paths.walk(path, &mut pick) {
+                        return Some(found);
                     }
                 }
             }
         }
-        match self.every_host.find(path, method, &mut others) {
-            Some((value, covered)) => Match::Found(value, covered),
-            None if others.is_empty() => Match::Nothing,
-            None => Match::OtherMethods(others),
-        }
+        self.every_host.walk(path, &mut pick)
     }
 }
 
@@ -142,14 +166,13 @@ impl<T> Paths<T> {
         }
     }
 
-    fn find(
-        &self,
+    fn walk<'t>(
+        &'t self,
         path: &SafePath<'_>,
-        method: Method,
-        others: &mut BTreeSet<Method>,
-    ) -> Option<(&T, usize)> {
+        pick: &mut impl FnMut(&'t Methods<T>) -> Option<&'t T>,
+    ) -> Option<(&'t T, usize)> {
         if let Some(methods) = self.exact.get(path.decoded())
-            && let Some(value) = methods.find(method, others)
+            && let Some(value) = pick(methods)
         {
             return Some((value, path.decoded().len()));
         }
@@ -157,7 +180,7 @@ impl<T> Paths<T> {
         let mut end = end_of_depth(segments, self.depth_max?);
         loop {
             if let Some(methods) = self.prefixes.get(&segments[..end])
-                && let Some(value) = methods.find(method, others)
+                && let Some(value) = pick(methods)
             {
                 return Some((value, end));
             }
@@ -170,9 +193,12 @@ impl<T> Paths<T> {
 }
 
 impl<T> Methods<T> {
+    fn own(&self, method: Method) -> Option<&T> {
+        self.by_method.iter().find(|(own, _)| *own == method).map(|(_, value)| value)
+    }
+
     fn find(&self, method: Method, others: &mut BTreeSet<Method>) -> Option<&T> {
-        let own = self.by_method.iter().find(|(own, _)| *own == method).map(|(_, value)| value);
-        let found = own.or(self.every_method.as_ref());
+        let found = self.own(method).or(self.every_method.as_ref());
         if found.is_none() {
             others.extend(self.by_method.iter().map(|(method, _)| *method));
         }
@@ -205,6 +231,7 @@ mod tests {
             path,
             methods: methods.map(<[Method]>::to_vec),
             headers: Vec::new(),
+            cors: None,
             handler: Handler::Redirect(Redirect { to: "/".into(), status: 308 }),
         }
     }
@@ -292,5 +319,31 @@ mod tests {
                 ("", "/x", Get, Match::Found(&3, 1)),
             ],
         );
+    }
+
+    #[test]
+    fn of_two_methods_the_more_specific_pattern_decides_then_the_first() {
+        use Method::{Get, Options, Put};
+        let routes = [
+            route(&[], prefix(""), Some(&[Options])),
+            route(&[], prefix("a"), Some(&[Get])),
+            route(&[], prefix("b"), Some(&[Get])),
+            route(&[], prefix("b"), Some(&[Options])),
+            route(&[], prefix("c"), None),
+            route(&["h"], prefix(""), Some(&[Put])),
+        ];
+        let table = Table::new(routes.iter().zip(0..));
+        let check = |host: &str, path: &str, asked: Method, expected: Option<usize>| {
+            let safe = SafePath::parse(path.as_bytes()).unwrap();
+            let found = table.find_either(host.as_bytes(), &safe, [Options, asked]);
+            assert_eq!(found, expected.as_ref(), "{host} {path} {asked:?}");
+        };
+        check("", "/x", Get, Some(0));
+        check("", "/a/x", Get, Some(1));
+        check("", "/a/x", Put, Some(0));
+        check("", "/b/x", Get, Some(3));
+        check("", "/c", Put, Some(4));
+        check("h", "/b/x", Put, Some(5));
+        check("h", "/b/x", Get, Some(3));
     }
 }

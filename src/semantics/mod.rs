@@ -8,6 +8,7 @@ pub mod head;
 pub mod method;
 pub mod mime;
 pub mod navigation;
+pub mod origin;
 pub mod path;
 pub mod range;
 pub mod status;

@@ -1,4 +1,4 @@
-//! Fields of a route on all of its answers, and Cache-Control of files by glob (B01).
+//! Fields of a route on all of its answers, and Cache-Control and further fields of files by glob (B01).
 
 use crate::support::{Client, Response, Server, Site};
 
@@ -196,5 +196,65 @@ fn files_are_not_sniffed_unless_somebody_says_so() {
         }
         let frames = server.get("/").field("x-frame-options").map(str::to_owned);
         assert_eq!(frames.as_deref(), (keys == "security_headers = true").then_some("DENY"));
+    }
+}
+
+/// A field that one kind of file needs stood on no file or on all of them: a page that may be framed made
+/// every page frameable. What is said of a file wins over what is said of the route.
+#[test]
+fn files_have_further_fields_by_glob() {
+    let site = Site::sample();
+    site.file("app.wasm", b"1234");
+    site.file("embed/page.html", b"<p>embed</p>\n");
+    let rules = ", spa = \"/embed/page.html\", cache_control = [{ glob = \"*.wasm\", value = \"no-cache\" }], headers = [\
+        { glob = \"*.html\", headers = { X-A = \"page\", X-B = \"page\" } }, \
+        { glob = \"*.wasm\", headers = { Cross-Origin-Resource-Policy = \"cross-origin\" } }, \
+        { glob = \"embed/**\", headers = { x-frame-options = \"SAMEORIGIN\", x-a = \"embed\" } }]";
+    let keys = "security_headers = true\nheaders = { X-A = \"route\", X-C = \"route\" }";
+    let server = Server::with(&site, "", &route(&site, keys, rules));
+    let mut client = server.client();
+    let names = ["x-a", "x-b", "x-c", "x-frame-options", "cross-origin-resource-policy", "cache-control"];
+    let mut check = |request: &str, fields: &str, status: u16, expected: [Option<&str>; 6]| {
+        let answer = ask(&mut client, request, fields);
+        // `field` also sees to it that each is there once.
+        let found = names.map(|name| answer.field(name));
+        assert_eq!((answer.status, found), (status, expected), "{request} {fields}");
+        assert_eq!(answer.field("x-content-type-options"), Some("nosniff"), "{request}");
+        answer.field("etag").map(str::to_owned)
+    };
+    let (route, deny) = (Some("route"), Some("DENY"));
+    let wasm = [route, None, route, deny, Some("cross-origin"), Some("no-cache")];
+    let page = [Some("page"), Some("page"), route, deny, None, None];
+    let embed = [Some("embed"), Some("page"), route, Some("SAMEORIGIN"), None, None];
+    for (target, expected) in [
+        ("/app.wasm", wasm),
+        ("/index.html", page),
+        ("/", page),
+        ("/docs/", page),
+        ("/embed/page.html", embed),
+        ("/x.txt", [route, None, route, deny, None, None]),
+    ] {
+        let tag = check(&format!("GET {target}"), "", 200, expected).unwrap();
+        check(&format!("HEAD {target}"), "", 200, expected);
+        check(&format!("GET {target}"), "Range: bytes=0-1\r\n", 206, expected);
+        check(&format!("GET {target}"), "Range: bytes=0-0,2-3\r\n", 206, expected);
+        check(&format!("GET {target}"), &format!("If-None-Match: {tag}\r\n"), 304, expected);
+    }
+    // The page of an app has the fields of its own name, wherever it stands; cold names too.
+    for number in 0..100 {
+        check(&format!("GET /deep/{number}"), "Accept: text/html\r\n", 200, embed);
+    }
+    // What is no file has the route's.
+    let none = [route, None, route, deny, None, None];
+    for (request, fields, status) in [
+        ("GET /none.wasm", "", 404),
+        ("GET /embed", "", 308),
+        ("GET /embed/none.html", "", 404),
+        ("OPTIONS /app.wasm", "", 204),
+        ("DELETE /app.wasm", "", 405),
+        ("GET /app.wasm", "If-Match: \"x\"\r\n", 412),
+        ("GET /app.wasm", "Range: bytes=9-\r\n", 416),
+    ] {
+        check(request, fields, status, none);
     }
 }

@@ -21,6 +21,7 @@ mod conditional;
 mod corpus;
 mod dev;
 mod error_pages;
+mod cors;
 mod framing;
 mod head;
 mod headers;

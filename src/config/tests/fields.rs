@@ -1,4 +1,4 @@
-//! `headers`, `security_headers` and `cache_control`: what they give, and what they cannot be.
+//! `headers`, `security_headers`, `cache_control` and `static.headers`: what they give, and what they cannot be.
 
 use super::super::checked::Handler;
 use super::{check, load_with};
@@ -155,4 +155,68 @@ fn cache_control_is_a_list_of_globs_with_values() {
         |count| format!("[{}]", vec!["{ glob = \"{a,b}/**/x*[0-9].css\", value = \"x\" }"; count].join(", "));
     load(&many(200)).unwrap();
     one(&many(201), 42, "route.static.cache_control: expected at most 200 globs");
+}
+
+#[test]
+fn files_have_further_fields_by_glob() {
+    let load = |list: &str| {
+        let text = format!("[[route]]\npath = \"/\"\nstatic = {{ root = \"src\", headers = {list} }}");
+        load_with(&text, &[("SECRET", "hunter2")])
+    };
+    let rules = "[{ glob = \"*.wasm\", headers = { X-A = \"1\", X-B = \"${env:SECRET}\" } }, \
+                 { glob = \"a/**\", headers = { x-a = \"2\" } }]";
+    let loaded = load(rules).unwrap();
+    let Handler::Static(files) = &loaded.config.routes[0].handler else { panic!("static") };
+    let found: Vec<_> = files.headers.iter().map(|rule| (rule.glob.glob(), &rule.headers[..])).collect();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let expected = [pair("X-A", "1"), pair("X-B", "hunter2")];
+    assert_eq!(found, [("**/*.wasm", &expected[..]), ("a/**", &[pair("x-a", "2")][..])]);
+    let shown = super::super::explain::effective(&loaded);
+    assert!(
+        shown.contains("route.1.static.headers.glob = \"a/**\"") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+    load("[]").unwrap();
+
+    let one = |list: &str, column: usize, expected: &str| {
+        let found = super::lines(load(list));
+        assert_eq!(found, [format!("scalws.toml:3:{column}: {expected}")], "{list}");
+    };
+    let example = "{ glob = \"*.wasm\", headers = { \"X-A\" = \"b\" } }";
+    one(
+        "{ X-A = \"b\" }",
+        36,
+        &format!("route.static.headers: expected a list such as [{example}], found a table"),
+    );
+    one("[1]", 37, &format!("route.static.headers: expected a table such as {example}, found 1"));
+    one("[{ glob = \"*\" }]", 37, "route.static.headers: expected headers, found none");
+    one("[{ headers = { A = \"b\" } }]", 37, "route.static.headers: expected glob, found none");
+    one(
+        "[{ glb = \"*\", headers = { A = \"b\" } }]",
+        39,
+        "unknown key \"glb\" in headers, did you mean \"glob\"?",
+    );
+    let field = |header: &str, column: usize, expected: &str| {
+        let list = format!("[{{ glob = \"*\", headers = {{ {header} }} }}]");
+        one(&list, column, &format!("route.static.headers.headers{expected}"));
+    };
+    field("", 61, ": expected at least one field, found an empty table");
+    field(
+        "Cache-Control = \"no-cache\"",
+        63,
+        ".Cache-Control: expected another field, as this one belongs in static.cache_control",
+    );
+    field("vary = \"A\"", 63, ".vary: expected another field, as this one belongs in headers of the route");
+    field("ETag = \"A\"", 63, ".ETag: expected another field, as this one tells of a single answer");
+    field("Date = \"A\"", 63, ".Date: expected another field, as the server writes this one itself");
+    field("A = \"1\", a = \"2\"", 72, ".a: expected each field once, whatever its case");
+    field(
+        "A = \"b\\nC: d\"",
+        67,
+        ".A: expected a value without control characters and without space around it",
+    );
+    let many =
+        |count| format!("[{}]", vec!["{ glob = \"*.js\", headers = { A = \"b\" } }"; count].join(", "));
+    load(&many(200)).unwrap();
+    one(&many(201), 36, "route.static.headers: expected at most 200 globs");
 }
