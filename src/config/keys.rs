@@ -143,6 +143,8 @@ fn after_limits() -> Vec<Key> {
         row("route.static", "root", Kind::Text, "", "The directory; relative to the working directory unless it begins with `/`. Required."),
         row("route.static", "symlinks", Kind::Word(SYMLINK_WORDS), r#""inside""#, "Follow relative symbolic links that stay inside the root, or none."),
         row("route.static", "index", Kind::Texts, r#"["index.html"]"#, "Names tried for a directory, in order."),
+        row("route.static", "listing", Kind::Boolean, "false", "Answer a directory that has no index with a list of what would be served from it, as HTML or, where Accept prefers it, as JSON (`{ path, truncated, entries }`); at most `limits.listing_entries` names. Hidden names, links that lead nowhere or outside, and what may not be read are not in it."),
+        row("route.static", "clean_urls", Kind::Boolean, "false", "Send `about.html` for `/about` where there is no file `about`; a directory `about` keeps its index at `/about/`. `/about.html` is still answered, without a redirect."),
         row("route.static", "cache_control", Kind::Tables("route.static.cache_control"), "[]", "`Cache-Control` of files, on 200, 206 and 304: a list of tables with `glob` and `value`. The first glob that matches wins; without one there is no such field."),
         row("route.static", "precompressed", Kind::Boolean, "true", "Send `x.js.br`, `x.js.zst` or `x.js.gz` for `x.js` to clients that take that coding. `false` where there are none spares the look for them."),
         no_effect(row("route.static", "compress", Kind::Boolean, "false", "Compress on the fly.")),

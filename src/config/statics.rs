@@ -37,6 +37,8 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let symlinks = report.value(here, "symlinks", "inside", read, |word| format!("{word:?}"));
     let index = vec!["index.html".to_owned()];
     let index = report.value(here, "index", index, read_index, |names| format!("{names:?}"));
+    let listing = report.value(here, "listing", false, Report::boolean, |on| format!("{on}"));
+    let clean_urls = report.value(here, "clean_urls", false, Report::boolean, |on| format!("{on}"));
     let precompressed = report.value(here, "precompressed", true, Report::boolean, |on| format!("{on}"));
     if let Some(node) = table.get("compress") {
         report.boolean(node);
@@ -51,6 +53,8 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         root: root?,
         follow_symlinks: symlinks == "inside",
         index,
+        listing,
+        clean_urls,
         precompressed,
         cache_control,
         spa,

@@ -2,7 +2,9 @@
 //! they never see a socket, and reach files through `fs` alone.
 
 pub mod cache_control;
+mod clean_urls;
 pub mod headers;
+pub mod listing;
 pub mod miss;
 pub mod redirect;
 pub mod representation;
@@ -12,6 +14,7 @@ mod spa;
 pub mod static_files;
 
 pub use headers::Headers;
+pub use listing::Listing;
 pub use redirect::Redirect;
 pub use respond::Respond;
 pub use static_files::StaticFiles;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::config::checked;
 use crate::fs::Root;
-use crate::handlers::{Headers, Redirect, Respond, StaticFiles};
+use crate::handlers::{Headers, Listing, Redirect, Respond, StaticFiles};
+use crate::limits::Limits;
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
 use crate::semantics::method::Method;
@@ -37,7 +38,7 @@ enum Handler {
 impl Site {
     /// The site of `routes`; `roots` holds the open root of each static route, in their order.
     #[must_use]
-    pub fn new(routes: &[checked::Route], roots: &[Arc<Root>]) -> Site {
+    pub fn new(routes: &[checked::Route], roots: &[Arc<Root>], limits: &Limits) -> Site {
         let mut roots = roots.iter();
         let handlers = routes.iter().map(|route| {
             let (handler, headers) = match &route.handler {
@@ -50,7 +51,9 @@ impl Site {
                 }
                 checked::Handler::Static(files) => {
                     let root = roots.next().expect("one open root for each static route");
-                    (Handler::Static(StaticFiles::new(files, root)), Headers::with_errors(&route.headers))
+                    let listing = Listing::new(files, limits, &route.headers);
+                    let files = StaticFiles::new(files, root, listing);
+                    (Handler::Static(files), Headers::with_errors(&route.headers))
                 }
             };
             (route, Rc::new(Entry { handler, headers }))

@@ -69,7 +69,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Box::new(Site::new(&plan.routes, &plan.roots));
+    let site = Box::new(Site::new(&plan.routes, &plan.roots, &plan.limits));
     let access = AccessLog::new(plan.access, plan.access_sink);
     let context = Rc::new(Context::new(plan.limits, access, counters, site));
     let shared = plan.shared;
