@@ -99,6 +99,8 @@ limits! {
         "Jobs running or waiting in the offload pool; the next request that has to wait gets 503 with Retry-After.";
     compressed_bytes_max = "compressed_size" Bytes 64 * MIB, MIB => 1 << 40,
         "Files compressed on the fly that are kept in memory, for the whole process. What was not asked for in the last minute makes room; where none is to be had, files are sent as they are.";
+    listing_entries_max = "listing_entries" Count 1_000, 1 => 100_000,
+        "Entries of one directory listing; more are left out and the answer says so. A page of a thousand, about 130 KiB, is kept for each client until it has taken it, as is the largest file that is read into an answer (128 KiB). Higher values cost memory for each slow client.";
     log_queue_bytes_max = "log_queue_size" Bytes 4 * MIB, 64 * KIB => 1 << 30,
         "Access-log lines waiting for a reader that is slower than the server; more are dropped and counted.";
 }
@@ -127,6 +129,9 @@ pub const LISTEN_BACKLOG: i32 = 4096;
 pub const RESOLVE_TRIES_MAX: u32 = 8;
 /// And their time, from the first try.
 pub const RESOLVE_MS_MAX: u64 = 50;
+/// Time for the names of one directory. A slow file system, or a directory of millions of hidden names,
+/// holds a thread of the pool no longer, and the listing says that it is not complete.
+pub const LISTING_MS_MAX: u64 = 2_000;
 /// A worker that has not stamped its heartbeat for this long fails `/livez`.
 pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 /// How often roots are looked up again and workers stamp their heartbeat and their wheel.

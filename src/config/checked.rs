@@ -177,6 +177,10 @@ pub struct Static {
     pub follow_symlinks: bool,
     /// Names tried for a directory, in order; may be empty.
     pub index: Vec<String>,
+    /// Whether a directory without one of them is listed.
+    pub listing: bool,
+    /// Whether `about.html` is sent for `/about`.
+    pub clean_urls: bool,
     /// Cache-Control of files; the first glob that matches wins. They can be built into one set.
     pub cache_control: Vec<CacheRule>,
     /// Further fields of files, of all globs that match. They can be built into one set too.

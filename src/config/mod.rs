@@ -193,6 +193,8 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
     let index = vec!["index.html".to_owned()];
     report.set("route.static.symlinks", "\"inside\"".to_owned(), None);
     report.set("route.static.index", format!("{index:?}"), None);
+    report.set("route.static.listing", "false".to_owned(), None);
+    report.set("route.static.clean_urls", "false".to_owned(), None);
     report.set("route.static.precompressed", "true".to_owned(), None);
     Route {
         name: "/".to_owned(),
@@ -205,6 +207,8 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
             root,
             follow_symlinks: true,
             index,
+            listing: false,
+            clean_urls: false,
             precompressed: true,
             compress: None,
             cache_control: Vec::new(),

@@ -39,6 +39,8 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let symlinks = report.value(here, "symlinks", "inside", read, |word| format!("{word:?}"));
     let index = vec!["index.html".to_owned()];
     let index = report.value(here, "index", index, read_index, |names| format!("{names:?}"));
+    let listing = report.value(here, "listing", false, Report::boolean, |on| format!("{on}"));
+    let clean_urls = report.value(here, "clean_urls", false, Report::boolean, |on| format!("{on}"));
     let precompressed = report.value(here, "precompressed", true, Report::boolean, |on| format!("{on}"));
     let compress = compress::read(table, report);
     if let Some(node) = table.get("revalidate") {
@@ -54,6 +56,8 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         root: root?,
         follow_symlinks: symlinks == "inside",
         index,
+        listing,
+        clean_urls,
         precompressed,
         cache_control: cache_control?,
         compress,

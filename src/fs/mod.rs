@@ -7,6 +7,7 @@
 pub mod content_tag;
 pub mod device;
 pub mod file;
+pub mod listing;
 pub mod miss;
 pub mod read;
 pub mod resolve;
@@ -16,6 +17,7 @@ pub mod version;
 
 pub use device::Mode;
 pub use file::OpenFile;
+pub use listing::{Entries, Entry, OrListed, Wanted};
 pub use miss::Miss;
 pub use resolve::{Found, Links};
 pub use root::{Refresher, Root, View};

@@ -115,9 +115,9 @@ fn resolve_cached(
     Step::Ready(Ok((fd, stat, mode)))
 }
 
-/// Opens the first of `sought` that leads to a file or its sidecar (or, where one path is sought, to a
-/// directory), waiting as long as it takes, and reads it whole when it is small. Says which one it
-/// was. Runs in the pool.
+/// Opens the first of `sought` that leads to a file or its sidecar, waiting as long as it takes, and
+/// reads it whole when it is small; where none does, the first that leads to a directory. Says which one
+/// it was. Runs in the pool.
 pub(in crate::fs) fn open_waiting(
     directory: &Directory,
     sought: &[Sought],
@@ -126,22 +126,25 @@ pub(in crate::fs) fn open_waiting(
 ) -> Result<(usize, Chosen), Miss> {
     let open = |path: &[u8]| Step::Ready(open_one_waiting(directory, path, links, lane));
     let look = |path: &[u8]| Step::Ready(look_waiting(directory, path, links));
-    let mut miss = Miss::NotFound;
+    let (mut miss, mut directory_found) = (Miss::NotFound, None);
     for (number, one) in sought.iter().enumerate() {
         let chosen = match sidecar::choose(&one.path, &one.endings, open, look) {
             Step::Ready(chosen) => chosen,
             Step::Wait => unreachable!("what may wait never says so"),
         };
         match chosen {
-            Ok(Chosen { found: Found::Directory, .. }) if sought.len() > 1 => miss = Miss::NotRegular,
+            Ok(chosen @ Chosen { found: Found::Directory, .. }) => {
+                directory_found.get_or_insert((number, chosen));
+            }
             Err(next @ (Miss::NotFound | Miss::NotRegular)) => miss = next,
             chosen => return chosen.map(|chosen| (number, chosen)),
         }
     }
-    Err(miss)
+    directory_found.ok_or(miss)
 }
 
-fn look_waiting(directory: &Directory, path: &[u8], links: Links) -> Result<Stat, Miss> {
+/// What `path` leads to, waiting as long as it takes.
+pub(in crate::fs) fn look_waiting(directory: &Directory, path: &[u8], links: Links) -> Result<Stat, Miss> {
     let fd = open_with_retries(directory, path, file::OPEN_LOOK, links)?;
     Ok(file::fstat(fd.as_fd())?)
 }
@@ -190,7 +193,12 @@ fn open_beneath(directory: &Directory, path: &[u8], flags: i32, resolve: u64) ->
 
 /// EAGAIN without RESOLVE_CACHED is a rename while `..` was walked, or a lease that stays: tried
 /// again a bounded number of times, then it is the caller's to say "busy".
-fn open_with_retries(directory: &Directory, path: &[u8], flags: i32, links: Links) -> io::Result<OwnedFd> {
+pub(in crate::fs) fn open_with_retries(
+    directory: &Directory,
+    path: &[u8],
+    flags: i32,
+    links: Links,
+) -> io::Result<OwnedFd> {
     let start = Instant::now();
     let mut tries = 0;
     loop {
@@ -213,7 +221,7 @@ fn classify(fd: OwnedFd, stat: Stat, mode: Mode, lane: Lane) -> Result<Found, Mi
     match stat.kind {
         Kind::Regular => Ok(Found::File(OpenFile::new(fd, stat, mode, lane), None)),
         Kind::Directory => Ok(Found::Directory),
-        Kind::Other => Err(Miss::NotRegular),
+        Kind::Link | Kind::Other => Err(Miss::NotRegular),
     }
 }
 

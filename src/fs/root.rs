@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::fs::resolve::{self, Links, Support};
+use crate::fs::listing::{self, Entries, OrListed, Wanted};
+use crate::fs::resolve::{self, Found, Links, Support};
 use crate::fs::sidecar::{self, Chosen, Sought};
 use crate::fs::{Miss, Mode, Step, device};
 use crate::offload::{Full, Lane, Pool};
@@ -30,7 +31,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    fn open(path: &Path) -> io::Result<Directory> {
+    pub(in crate::fs) fn open(path: &Path) -> io::Result<Directory> {
         let fd = file::open_anchor(path)?;
         let stat = file::fstat(fd.as_fd())?;
         let mode = Mode::of_magic(file::file_system_magic(fd.as_fd())?);
@@ -214,10 +215,40 @@ impl View {
         &self,
         sought: Vec<Sought>,
     ) -> Result<impl Future<Output = Result<(usize, Chosen), Miss>> + use<>, Full> {
+        self.in_pool(move |directory, links, lane| resolve::open_waiting(directory, &sought, links, lane))
+    }
+
+    /// The same for files alone; where there is none, lists a directory in the same job and has its
+    /// entries told there by `tell`, which may take its time.
+    ///
+    /// # Errors
+    /// The pool is full.
+    pub fn open_or_list_in_pool<T: Send + 'static, F: FnOnce(Entries) -> T + Send + 'static>(
+        &self,
+        sought: Vec<Sought>,
+        wanted: Wanted,
+        tell: F,
+    ) -> Result<impl Future<Output = Result<OrListed<T>, Miss>> + use<T, F>, Full> {
+        let job = move |directory: &Directory, links, lane| match resolve::open_waiting(
+            directory, &sought, links, lane,
+        ) {
+            Ok((_, Chosen { found: Found::Directory, .. })) | Err(Miss::NotFound | Miss::NotRegular) => {
+                listing::list_waiting(directory, &wanted, links).map(|list| OrListed::Listed(tell(list)))
+            }
+            found => found.map(|(number, chosen)| OrListed::Found(number, chosen)),
+        };
+        self.in_pool(job)
+    }
+
+    fn in_pool<T, F>(&self, job: F) -> Result<impl Future<Output = Result<T, Miss>> + use<T, F>, Full>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Directory, Links, Lane) -> Result<T, Miss> + Send + 'static,
+    {
         self.follow();
         let directory = Arc::clone(&self.directory.borrow());
         let (links, lane) = (self.root.links, self.root.lane);
-        let job = lane.run(move || resolve::open_waiting(&directory, &sought, links, lane))?;
+        let job = lane.run(move || job(&directory, links, lane))?;
         Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
     }
 

@@ -2,11 +2,13 @@
 //! they never see a socket, and reach files through `fs` alone.
 
 pub mod cache_control;
+mod clean_urls;
 pub mod compress;
 pub mod cors;
 pub mod error_pages;
 pub mod file_headers;
 pub mod headers;
+pub mod listing;
 pub mod miss;
 pub mod redirect;
 pub mod representation;
@@ -18,6 +20,7 @@ pub mod static_files;
 pub use cors::{Cors, Preflight};
 pub use error_pages::ErrorPages;
 pub use headers::Headers;
+pub use listing::Listing;
 pub use redirect::Redirect;
 pub use respond::Respond;
 pub use static_files::StaticFiles;

@@ -87,7 +87,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn conditions(&self) -> Conditions<'_> {
+    pub(super) fn conditions(&self) -> Conditions<'_> {
         Conditions {
             if_match: &self.if_match,
             if_none_match: &self.if_none_match,

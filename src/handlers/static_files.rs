@@ -10,7 +10,7 @@ use crate::handlers::cache_control::CacheControl;
 use crate::handlers::compress::{Compress, Store};
 use crate::handlers::representation::{self, Asked, OwnedAsked};
 use crate::handlers::sidecars::{Codings, Probe, Sidecars};
-use crate::handlers::{miss, redirect, spa};
+use crate::handlers::{Listing, clean_urls, listing, miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, has_hidden_segment};
@@ -25,28 +25,43 @@ pub struct StaticFiles {
     codings: Codings,
     cache_control: Rc<CacheControl>,
     spa: Option<Rc<checked::Spa>>,
+    listing: Option<Rc<Listing>>,
+    clean_urls: bool,
 }
 
 /// What is needed of a request after its buffer is gone.
 struct Ask {
+    /// In the order in which they are tried; the first is that of the request where it is no directory's.
     paths: Vec<Vec<u8>>,
     sidecars: Sidecars,
-    wants_index: bool,
+    place: Place,
     asked: OwnedAsked,
-    /// Where a directory redirects to.
-    location: Vec<u8>,
+}
+
+/// Whether the request names a directory by its slash.
+enum Place {
+    /// It does not, and is redirected there where the path is one.
+    Outside(Vec<u8>),
+    /// It does; where there is no index the list is the answer, if there is to be one.
+    Inside(Option<listing::Page>),
 }
 
 impl StaticFiles {
     /// A handler over `root`. What it compresses is kept in `store`.
     #[must_use]
-    pub fn new(config: &checked::Static, root: &Arc<Root>, store: &Arc<Store>) -> StaticFiles {
+    pub fn new(
+        config: &checked::Static,
+        root: &Arc<Root>,
+        store: &Arc<Store>,
+        listing: Option<Rc<Listing>>,
+    ) -> StaticFiles {
         let compress = config.compress.clone().map(|compress| Rc::new(Compress::new(compress, store)));
         let codings = Codings { precompressed: config.precompressed, compress };
         let index = config.index.clone();
         let cache_control = Rc::new(CacheControl::new(&config.cache_control, &config.headers));
         let spa = config.spa.clone().map(Rc::new);
-        StaticFiles { view: Rc::new(View::new(root)), index, codings, cache_control, spa }
+        let (view, clean_urls) = (Rc::new(View::new(root)), config.clean_urls);
+        StaticFiles { view, index, codings, cache_control, spa, listing, clean_urls }
     }
 
     /// Its sight of the root, for what else is served from there.
@@ -102,6 +117,7 @@ impl StaticFiles {
             return self.answer_path(request, path, query, relative);
         }
         let sidecars = Sidecars::of(request, &self.codings);
+        let page = || self.listing.as_ref().map(|listing| listing.page(request, path, relative));
         for (number, name) in self.index.iter().enumerate() {
             let candidate = [relative, name.as_bytes()].concat();
             let probe = sidecars.of_name(&candidate);
@@ -115,11 +131,14 @@ impl StaticFiles {
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
                 Step::Wait => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
-                    return self.wait(ask(request, rest.collect(), sidecars, true, Vec::new()));
+                    return self.wait(ask(request, rest.collect(), sidecars, Place::Inside(page())));
                 }
             }
         }
-        Answer::Ready(miss::reply(&Miss::NotFound))
+        match page() {
+            None => Answer::Ready(miss::reply(&Miss::NotFound)),
+            page => self.wait(ask(request, Vec::new(), sidecars, Place::Inside(page))),
+        }
     }
 
     fn answer_path(
@@ -131,17 +150,47 @@ impl StaticFiles {
     ) -> Answer {
         let sidecars = Sidecars::of(request, &self.codings);
         let probe = sidecars.of_name(relative);
-        match self.view.open(relative, probe.endings()) {
+        let mut first = self.view.open(relative, probe.endings());
+        let page = self.page_beside(&first, path, relative);
+        if let (Step::Ready(_), Some(page)) = (&first, &page) {
+            let probe = sidecars.of_name(page);
+            match self.view.open(page, probe.endings()) {
+                Step::Ready(Ok(chosen @ Chosen { found: Found::File(..), .. })) => {
+                    let none = || miss::reply(&Miss::NotFound);
+                    return self.found(chosen, &probe, page, &Asked::of(request), none);
+                }
+                Step::Ready(Ok(_) | Err(Miss::NotFound | Miss::NotRegular)) => {}
+                Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
+                Step::Wait => first = Step::Wait,
+            }
+        }
+        match first {
             Step::Ready(Ok(chosen)) => {
                 let directory = || to_directory(relative, &with_slash(path, query));
                 self.found(chosen, &probe, relative, &Asked::of(request), directory)
             }
             Step::Ready(Err(miss)) => Answer::Ready(miss::reply(&miss)),
             Step::Wait => {
-                let location = with_slash(path, query);
-                self.wait(ask(request, vec![relative.to_vec()], sidecars, false, location))
+                let paths = std::iter::once(relative.to_vec()).chain(page).collect();
+                self.wait(ask(request, paths, sidecars, Place::Outside(with_slash(path, query))))
             }
         }
+    }
+
+    /// The page that stands for `relative`, unless what was found there is the answer already.
+    fn page_beside(
+        &self,
+        first: &Step<Result<Chosen, Miss>>,
+        path: &SafePath<'_>,
+        relative: &[u8],
+    ) -> Option<Vec<u8>> {
+        let is_open = match first {
+            Step::Ready(Ok(chosen)) => matches!(chosen.found, Found::Directory),
+            Step::Ready(Err(miss)) => matches!(miss, Miss::NotFound | Miss::NotRegular),
+            Step::Wait => true,
+        };
+        let page = || clean_urls::page_of(relative, relative.len() == path.decoded().len());
+        (self.clean_urls && is_open).then(page).flatten()
     }
 
     fn found(
@@ -157,25 +206,34 @@ impl StaticFiles {
 
     /// Has the whole resolution done in the pool, sidecars and originals in one job.
     fn wait(&self, ask: Ask) -> Answer {
-        let sought = ask.paths.iter().map(|path| {
-            let endings = ask.sidecars.of_name(path).endings().to_vec();
+        let Ask { paths, sidecars, place, asked } = ask;
+        let sought = paths.iter().map(|path| {
+            let endings = sidecars.of_name(path).endings().to_vec();
             Sought { path: path.clone(), endings }
         });
+        let sought = sought.collect();
         let cache_control = Rc::clone(&self.cache_control);
-        match self.view.open_in_pool(sought.collect()) {
+        let (location, page) = match place {
+            Place::Outside(location) => (Some(location), None),
+            Place::Inside(page) => (None, page),
+        };
+        let describe = move |number: usize, chosen, asked: &OwnedAsked| {
+            let path = &paths[number];
+            let directory = || match &location {
+                Some(location) if number == 0 => to_directory(path, location),
+                // One with the name of an index or of a page stands for nothing.
+                _ => miss::reply(&Miss::NotFound),
+            };
+            found(chosen, &sidecars.of_name(path), path, &asked.borrowed(), &cache_control, directory)
+        };
+        if let Some(page) = page {
+            return listing::answer(&self.view, sought, page, asked, describe);
+        }
+        match self.view.open_in_pool(sought) {
             Err(full) => Answer::Ready(miss::pool_full(full)),
             Ok(job) => Answer::Wait(Box::pin(async move {
                 match job.await {
-                    Ok((number, chosen)) => {
-                        let path = &ask.paths[number];
-                        let directory = || match ask.wants_index {
-                            true => miss::reply(&Miss::NotFound),
-                            false => to_directory(path, &ask.location),
-                        };
-                        let probe = ask.sidecars.of_name(path);
-                        let asked = ask.asked.borrowed();
-                        found(chosen, &probe, path, &asked, &cache_control, directory).settled().await
-                    }
+                    Ok((number, chosen)) => describe(number, chosen, &asked).settled().await,
                     Err(miss) => miss::reply(&miss),
                 }
             })),
@@ -183,14 +241,8 @@ impl StaticFiles {
     }
 }
 
-fn ask(
-    request: &Request<'_>,
-    paths: Vec<Vec<u8>>,
-    sidecars: Sidecars,
-    wants_index: bool,
-    location: Vec<u8>,
-) -> Ask {
-    Ask { paths, sidecars, wants_index, asked: OwnedAsked::of(request), location }
+fn ask(request: &Request<'_>, paths: Vec<Vec<u8>>, sidecars: Sidecars, place: Place) -> Ask {
+    Ask { paths, sidecars, place, asked: OwnedAsked::of(request) }
 }
 
 /// The answer to what was found for `name`, at once or in the pool.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::config::checked;
 use crate::fs::Root;
 use crate::handlers::compress::{Store, forbids_transform};
-use crate::handlers::{Cors, ErrorPages, Headers, Preflight, Redirect, Respond, StaticFiles};
+use crate::handlers::{Cors, ErrorPages, Headers, Listing, Preflight, Redirect, Respond, StaticFiles};
+use crate::limits::Limits;
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
 use crate::semantics::method::Method;
@@ -51,6 +52,7 @@ impl Site {
         error_pages: Option<&checked::ErrorPages>,
         roots: &[Arc<Root>],
         store: &Arc<Store>,
+        limits: &Limits,
     ) -> Site {
         let of_site = error_pages.map_or_else(ErrorPages::default, |config| {
             ErrorPages::of_site(config, roots.last().expect("an open root for the pages of the site"))
@@ -75,7 +77,8 @@ impl Site {
                         true => &checked::Static { compress: None, ..files.clone() },
                         false => files,
                     };
-                    let handler = StaticFiles::new(files, root, store);
+                    let listing = Listing::new(files, limits, &route.headers);
+                    let handler = StaticFiles::new(files, root, store, listing);
                     error_pages = of_site.behind(&files.error_pages, handler.view());
                     (Handler::Static(handler), Headers::with_errors(&route.headers, &files.headers))
                 }

@@ -139,7 +139,7 @@ impl Weights {
 }
 
 /// `q=` and a qvalue (§12.4.2), in thousandths.
-fn weight(parameter: &[u8]) -> Option<u16> {
+pub(super) fn weight(parameter: &[u8]) -> Option<u16> {
     let [b'q' | b'Q', b'=', value @ ..] = parameter else { return None };
     let (whole, fraction) = match value {
         [whole] => (whole, &[] as &[u8]),
@@ -159,7 +159,7 @@ fn weight(parameter: &[u8]) -> Option<u16> {
 }
 
 /// Without OWS (§5.6.3) at both ends: space and tab, nothing else.
-fn trim(mut bytes: &[u8]) -> &[u8] {
+pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
     }
@@ -167,7 +167,7 @@ fn trim(mut bytes: &[u8]) -> &[u8] {
 }
 
 /// `tchar` (§5.6.2).
-fn is_token_byte(byte: u8) -> bool {
+pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

@@ -1,8 +1,10 @@
 //! Pure rules of RFC 9110, 9112 and 3986: plain values in, plain values out. No I/O, no clock, no config.
 
+pub mod accept;
 pub mod conditional;
 pub mod date;
 pub mod encoding;
+pub mod escape;
 pub mod etag;
 pub mod head;
 pub mod method;

@@ -107,16 +107,18 @@ fn describe_lookup(files: &checked::Static, path: &SafePath<'_>, covered: usize)
     }
     let shown = relative.escape_ascii();
     if path.has_trailing_slash() {
-        return format!("static, {root} + {shown} + the first of {:?}", files.index);
+        let or_list = if files.listing { ", or a list" } else { "" };
+        return format!("static, {root} + {shown} + the first of {:?}{or_list}", files.index);
     }
-    format!("static, {root} + {shown}")
+    let or_page = if files.clean_urls { ", or that with .html" } else { "" };
+    format!("static, {root} + {shown}{or_page}")
 }
 
 fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) -> Result<(), String> {
     let pool = Offload::start(1, config.limits.offload_queue_max).map_err(|error| error.to_string())?;
     let roots = open_roots(&config.routes, config.error_pages.as_ref(), pool)?;
     let store = Store::new(&config.limits, pool);
-    let site = Site::new(&config.routes, config.error_pages.as_ref(), &roots, &store);
+    let site = Site::new(&config.routes, config.error_pages.as_ref(), &roots, &store, &config.limits);
     let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
     let (reply, lane) = match site.answer(request) {
         Answer::Ready(reply) => (reply, "at once, on the worker"),

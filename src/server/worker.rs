@@ -74,7 +74,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots, &plan.store);
+    let site = Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots, &plan.store, &plan.limits);
     let site: Box<dyn Service> = match &plan.shared.dev {
         None => Box::new(site),
         Some(changes) => Box::new(Dev::new(site, changes, plan.limits.wait_ms_max)),

@@ -84,7 +84,9 @@ pub enum Kind {
     Regular,
     /// A directory.
     Directory,
-    /// A fifo, device, socket or symbolic link.
+    /// A symbolic link itself; a descriptor leads to one only where that was asked for.
+    Link,
+    /// A fifo, device or socket.
     Other,
 }
 
@@ -115,11 +117,6 @@ pub struct Stat {
 ///
 /// # Errors
 /// The errno of the call.
-#[allow(
-    clippy::unnecessary_cast,
-    clippy::useless_conversion,
-    reason = "field widths differ between architectures"
-)]
 pub fn fstat(fd: BorrowedFd<'_>) -> io::Result<Stat> {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the pointer is to a whole struct stat; the descriptor is borrowed for the call.
@@ -127,13 +124,23 @@ pub fn fstat(fd: BorrowedFd<'_>) -> io::Result<Stat> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call succeeded, so the kernel filled the struct.
-    let stat = unsafe { stat.assume_init() };
+    Ok(stat_of(&unsafe { stat.assume_init() }))
+}
+
+/// The part of a `struct stat` that serving needs.
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::useless_conversion,
+    reason = "field widths differ between architectures"
+)]
+pub(super) fn stat_of(stat: &libc::stat) -> Stat {
     let kind = match stat.st_mode & libc::S_IFMT {
         libc::S_IFREG => Kind::Regular,
         libc::S_IFDIR => Kind::Directory,
+        libc::S_IFLNK => Kind::Link,
         _ => Kind::Other,
     };
-    Ok(Stat {
+    Stat {
         device: stat.st_dev as u64,
         inode: stat.st_ino as u64,
         kind,
@@ -143,7 +150,7 @@ pub fn fstat(fd: BorrowedFd<'_>) -> io::Result<Stat> {
         mtime_ns: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
         ctime_s: stat.st_ctime as i64,
         ctime_ns: u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
-    })
+    }
 }
 
 /// `int fstatfs(int fd, struct statfs *buf)`, fstatfs(2): the magic number of the file system.

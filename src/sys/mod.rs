@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod cpu;
+pub mod directory;
 pub mod file;
 pub mod process;
 pub mod socket;

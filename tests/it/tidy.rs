@@ -14,7 +14,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("message", &["semantics", "fs"]),
     ("telemetry", &["limits", "sys", "semantics", "config"]),
     ("handlers", &["limits", "sys", "offload", "semantics", "fs", "config", "message", "telemetry"]),
-    ("route", &["semantics", "fs", "config", "message", "handlers"]),
+    ("route", &["limits", "semantics", "fs", "config", "message", "handlers"]),
     ("dev", &["limits", "sys", "semantics", "fs", "message", "telemetry"]),
     ("connection", &["limits", "sys", "semantics", "fs", "message", "telemetry", "handlers"]),
     ("admin", &["limits", "semantics", "message", "telemetry"]),

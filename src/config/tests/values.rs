@@ -284,6 +284,14 @@ fn handler_values() {
         "@2:37: route.static.symlinks: expected \"inside\", \"none\", found true",
     );
     route(
+        "static = { root = \"src\", listing = \"html\" }",
+        "@2:36: route.static.listing: expected true or false, found \"html\"",
+    );
+    route(
+        "static = { root = \"src\", clean_urls = 1 }",
+        "@2:39: route.static.clean_urls: expected true or false, found 1",
+    );
+    route(
         "static = { root = \"src\", compress = \"true\" }",
         "@2:37: route.static.compress: expected true, false or a table, found \"true\", without quotes",
     );
