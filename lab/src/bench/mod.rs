@@ -1,0 +1,1 @@
+//! Interleaved, rotated rounds of several servers, and the ratios between them.

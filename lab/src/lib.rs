@@ -1,0 +1,19 @@
+//! The profiling lab: any number can be rerun, any request can be looked into.
+//!
+//! `scenario` names what is asked, `fixture` lays out what is served, `servers` starts who serves it,
+//! `load` asks and checks every answer, `measure` reads what it cost from the kernel, `bench` compares
+//! in interleaved rounds, `profile` looks inside, `report` writes it down. Nothing here is part of the
+//! server or its image.
+
+pub mod bench;
+pub mod cpus;
+pub mod fixture;
+pub mod load;
+pub mod measure;
+pub mod profile;
+pub mod refusal;
+pub mod report;
+pub mod scenario;
+pub mod servers;
+
+pub use refusal::Refusal;

@@ -1,0 +1,30 @@
+//! The lab's command line; what it does stands in the library.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures HTTP servers and refuses numbers that it did not check.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Names every scenario.
+    List,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::List => {
+            for scenario in scalws_lab::scenario::SCENARIOS {
+                println!("{:16} {}", scenario.name, scenario.what);
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What was measured, written down: Markdown and JSON tables, and one page that needs no network.

@@ -1,0 +1,1 @@
+//! Tests of the lab with real servers and real sockets.
