@@ -83,6 +83,8 @@ prepare_packages() {
     have strace || missing+=(strace)
     have faketime || missing+=(faketime)
     have git || missing+=(git)
+    have curl || missing+=(curl)
+    have wget || missing+=(wget)
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"

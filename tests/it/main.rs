@@ -37,6 +37,7 @@ mod operations;
 mod oracle;
 mod overlay;
 mod paths;
+mod peers;
 mod quota;
 mod racer;
 mod ranges;
