@@ -55,7 +55,11 @@ fn navigations_get_the_page_and_programs_the_truth() {
         ("/users/7", "Accept: text/html\r\nSec-Fetch-Mode: cors\r\n"),
         ("/users/7", ""),
     ] {
-        assert_eq!(ask(&mut client, "GET", target, fields).status, 404, "{target} {fields}");
+        let answer = ask(&mut client, "GET", target, fields);
+        assert_eq!(answer.status, 404, "{target} {fields}");
+        // Where a visitor gets the page, a cache must not give them what a program got.
+        let expected = (target == "/users/7").then_some("Accept, Sec-Fetch-Mode");
+        assert_eq!(answer.field("vary"), expected, "{target} {fields}");
     }
     assert_eq!(ask(&mut client, "GET", "/users/7", "Sec-Fetch-Mode: navigate\r\n").text(), PAGE);
 }
