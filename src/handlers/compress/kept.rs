@@ -60,6 +60,7 @@ pub(super) struct State {
     pub(super) next: u64,
     pub(super) kept_bytes: u64,
     pub(super) pending_bytes: u64,
+    pub(super) pending_files: u64,
     pub(super) full_until_ms: u64,
 }
 

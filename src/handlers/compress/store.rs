@@ -5,6 +5,7 @@
 //! is not compressed. The lock is held for a lookup or a few insertions, never for a read or an encoder.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::watch;
@@ -12,7 +13,9 @@ use tokio::sync::watch;
 use super::encode::encode;
 use super::kept::{Entry, Key, Look, Outcome, State, Value, Way};
 use crate::fs::{OpenFile, Version, read};
-use crate::limits::{COMPRESSED_FULL_MS, COMPRESSING_BYTES_MAX, Limits};
+use crate::limits::{
+    COMPRESS_WAIT_MS_MAX, COMPRESSED_FULL_MS, COMPRESSING_BYTES_MAX, COMPRESSING_FILES_MAX, Limits,
+};
 use crate::offload::{Lane, Pool};
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::log::{Level, Throttle};
@@ -25,6 +28,8 @@ static FAILED: Throttle = Throttle::new();
 pub struct Store {
     lane: Lane,
     bytes_max: u64,
+    /// How long a request waits for its bytes.
+    pub(super) wait: Duration,
     state: Mutex<State>,
 }
 
@@ -32,8 +37,10 @@ impl Store {
     /// An empty store that works in `pool`.
     #[must_use]
     pub fn new(limits: &Limits, pool: Pool) -> Arc<Store> {
-        let bytes_max = limits.compressed_bytes_max;
-        Arc::new(Store { lane: pool.narrow_lane(), bytes_max, state: Mutex::default() })
+        // Half at most, as the file was looked for before: at `wait_timeout` it would be 503.
+        let wait = Duration::from_millis(COMPRESS_WAIT_MS_MAX.min(limits.wait_ms_max / 2));
+        let (lane, bytes_max) = (pool.narrow_lane(), limits.compressed_bytes_max);
+        Arc::new(Store { lane, bytes_max, wait, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -56,11 +63,14 @@ impl Store {
         if let Some(look) = state.look(&key, &version, now_ms) {
             return look;
         }
-        if now_ms < state.full_until_ms || state.pending_bytes + version.size() > COMPRESSING_BYTES_MAX {
+        let has_room = state.pending_bytes + version.size() <= COMPRESSING_BYTES_MAX
+            && state.pending_files < COMPRESSING_FILES_MAX;
+        if now_ms < state.full_until_ms || !has_room {
             return Look::Busy;
         }
         let (sender, pending) = watch::channel(None);
         state.pending_bytes += version.size();
+        state.pending_files += 1;
         state.put(key, Entry { version, value: Value::Pending(pending.clone()) });
         drop(state);
         let work = Work { store: Arc::clone(self), key, version, sender, outcome: Outcome::Failed };
@@ -76,7 +86,11 @@ impl Store {
 
     /// Takes in what a work came to, and what it no longer holds.
     fn finish(&self, key: &Key, version: &Version, outcome: &Outcome) {
-        self.lock().pending_bytes -= version.size();
+        {
+            let mut state = self.lock();
+            state.pending_bytes -= version.size();
+            state.pending_files -= 1;
+        }
         let cost = outcome.cost();
         loop {
             // Freed after the lock.
@@ -314,5 +328,44 @@ mod tests {
         assert!(matches!(files.store.get(&file, GZIP), Look::Busy));
         files.store.lock().pending_bytes = 0;
         files.made(&file);
+    }
+
+    /// Jobs of the pool that are never refused: thousands of small files would leave no room in it for
+    /// requests, and no descriptor.
+    #[test]
+    fn the_files_that_are_worked_on_are_bounded() {
+        let files = Files::new("number", 1 << 20);
+        let written: Vec<_> =
+            (0..=COMPRESSING_FILES_MAX).map(|number| files.write(&number.to_string(), b"x")).collect();
+        // Nothing ends meanwhile: they are read in the lane that these jobs hold.
+        let (release, parked) = std::sync::mpsc::channel::<()>();
+        let parked = Arc::new(Mutex::new(parked));
+        for _ in 0..4 {
+            let parked = Arc::clone(&parked);
+            written[0].lane().detach(move || {
+                let _ = parked.lock().unwrap().recv();
+            });
+        }
+        let is_pending = |file: &&OpenFile| matches!(files.store.get(file, GZIP), Look::Pending(_));
+        assert_eq!(written.iter().filter(is_pending).count() as u64, COMPRESSING_FILES_MAX);
+        drop(release);
+        until_none_is_pending(&files.store);
+        assert!(matches!(files.outcome(&written[0]), Outcome::Useless));
+    }
+
+    /// A wait as long as `wait_timeout` would turn a file that is there into 503.
+    #[test]
+    fn a_request_waits_for_half_of_its_time_at_most() {
+        let wait_ms = |wait_ms_max| {
+            let limits = Limits { wait_ms_max, ..Limits::default() };
+            Store::new(&limits, Offload::start(1, 10).unwrap()).wait.as_millis()
+        };
+        assert_eq!((wait_ms(1_000), wait_ms(30_000)), (500, 1_000));
+    }
+
+    fn until_none_is_pending(store: &Store) {
+        while store.lock().pending_files > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
