@@ -15,10 +15,15 @@ use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
 use crate::semantics::path::{SafePath, has_hidden_segment};
 
-/// Whether a miss for this path is answered with the page where a visitor goes there.
+/// Whether a miss for this request is answered with the page where a visitor goes there.
 pub(super) fn may_apply(spa: &Spa, request: &Request<'_>, path: &SafePath<'_>, relative: &[u8]) -> bool {
-    matches!(request.method, Method::Get | Method::Head)
-        && navigation::may_be_page(relative)
+    matches!(request.method, Method::Get | Method::Head) && may_be_answered(spa, path, relative)
+}
+
+/// Whether the page may stand for this path.
+#[must_use]
+pub fn may_be_answered(spa: &Spa, path: &SafePath<'_>, relative: &[u8]) -> bool {
+    navigation::may_be_page(relative)
         // A name that is always a miss stays one.
         && !has_hidden_segment(path.decoded(), true)
         && !path.decoded().contains(&0)
