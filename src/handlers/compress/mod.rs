@@ -131,3 +131,20 @@ async fn outcome(mut pending: Pending, wait: Duration) -> Option<Outcome> {
     let end = tokio::time::timeout(wait, pending.wait_for(Option::is_some)).await;
     end.ok()?.ok()?.clone()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::offload::Offload;
+
+    /// A wait as long as `wait_timeout` would turn a file that is there into 503.
+    #[test]
+    fn a_request_waits_for_half_of_its_time_at_most() {
+        let wait_ms = |wait_ms_max| {
+            let limits = Limits { wait_ms_max, ..Limits::default() };
+            Store::new(&limits, Offload::start(1, 10).unwrap()).wait.as_millis()
+        };
+        assert_eq!((wait_ms(1_000), wait_ms(30_000)), (500, 1_000));
+    }
+}
