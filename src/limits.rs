@@ -182,8 +182,11 @@ pub const SETTLE_MS: i64 = 20;
 /// Content of files that is being compressed or waits for it, all together: what comes on top is sent
 /// as it is.
 pub const COMPRESSING_BYTES_MAX: u64 = 32 * MIB;
-/// A request waits this long for a compressed file, and then gets it as it is: about what it takes to
-/// send a megabyte to a telephone.
+/// And their number: each is a job of the pool, which nobody refuses, and holds a descriptor until it is
+/// read. Few beside `offload_queue`, and half of `DESCRIPTORS_RESERVED`.
+pub const COMPRESSING_FILES_MAX: u64 = 128;
+/// A request waits this long for a compressed file, or half of `wait_timeout`, and then gets it as it is:
+/// about what it takes to send a megabyte to a telephone.
 pub const COMPRESS_WAIT_MS_MAX: u64 = 1_000;
 /// A compressed file that was asked for within this time makes no room for others.
 pub const COMPRESSED_KEPT_MS: u64 = 60_000;

@@ -9,6 +9,7 @@ use tokio::task::LocalSet;
 use super::start::open_roots;
 use crate::config::checked::{self, Config, Handler, PathMatch, Route};
 use crate::handlers::compress::Store;
+use crate::handlers::spa;
 use crate::message::{Answer, Request, Service, Where};
 use crate::offload::Offload;
 use crate::route::{Match, Site, Table};
@@ -106,12 +107,19 @@ fn describe_lookup(files: &checked::Static, path: &SafePath<'_>, covered: usize)
         return format!("static, an encoded slash or backslash beneath {root}: no file has such a name");
     }
     let shown = relative.escape_ascii();
+    // The request here is no navigation, so its answer does not tell.
+    let or_app = match &files.spa {
+        Some(spa) if spa::may_be_answered(spa, path, relative) => {
+            format!("; {root}/{} for a navigation that finds nothing", spa.page.escape_ascii())
+        }
+        _ => String::new(),
+    };
     if path.has_trailing_slash() {
         let or_list = if files.listing { ", or a list" } else { "" };
-        return format!("static, {root} + {shown} + the first of {:?}{or_list}", files.index);
+        return format!("static, {root} + {shown} + the first of {:?}{or_list}{or_app}", files.index);
     }
     let or_page = if files.clean_urls { ", or that with .html" } else { "" };
-    format!("static, {root} + {shown}{or_page}")
+    format!("static, {root} + {shown}{or_page}{or_app}")
 }
 
 fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) -> Result<(), String> {

@@ -5,6 +5,7 @@
 //! is not compressed. The lock is held for a lookup or a few insertions, never for a read or an encoder.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::watch;
@@ -12,7 +13,9 @@ use tokio::sync::watch;
 use super::encode::encode;
 use super::kept::{Entry, Key, Look, Outcome, State, Value, Way};
 use crate::fs::{OpenFile, Version, read};
-use crate::limits::{COMPRESSED_FULL_MS, COMPRESSING_BYTES_MAX, Limits};
+use crate::limits::{
+    COMPRESS_WAIT_MS_MAX, COMPRESSED_FULL_MS, COMPRESSING_BYTES_MAX, COMPRESSING_FILES_MAX, Limits,
+};
 use crate::offload::{Lane, Pool};
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::log::{Level, Throttle};
@@ -25,6 +28,8 @@ static FAILED: Throttle = Throttle::new();
 pub struct Store {
     lane: Lane,
     bytes_max: u64,
+    /// How long a request waits for its bytes.
+    pub(super) wait: Duration,
     state: Mutex<State>,
 }
 
@@ -32,8 +37,10 @@ impl Store {
     /// An empty store that works in `pool`.
     #[must_use]
     pub fn new(limits: &Limits, pool: Pool) -> Arc<Store> {
-        let bytes_max = limits.compressed_bytes_max;
-        Arc::new(Store { lane: pool.narrow_lane(), bytes_max, state: Mutex::default() })
+        // Half at most, as the file was looked for before: at `wait_timeout` it would be 503.
+        let wait = Duration::from_millis(COMPRESS_WAIT_MS_MAX.min(limits.wait_ms_max / 2));
+        let (lane, bytes_max) = (pool.narrow_lane(), limits.compressed_bytes_max);
+        Arc::new(Store { lane, bytes_max, wait, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -56,11 +63,15 @@ impl Store {
         if let Some(look) = state.look(&key, &version, now_ms) {
             return look;
         }
-        if now_ms < state.full_until_ms || state.pending_bytes + version.size() > COMPRESSING_BYTES_MAX {
+        let (loose_bytes, _free) = state.loose_bytes();
+        let has_room = state.pending_bytes + loose_bytes + version.size() <= COMPRESSING_BYTES_MAX
+            && state.pending_files < COMPRESSING_FILES_MAX;
+        if now_ms < state.full_until_ms || !has_room {
             return Look::Busy;
         }
         let (sender, pending) = watch::channel(None);
         state.pending_bytes += version.size();
+        state.pending_files += 1;
         state.put(key, Entry { version, value: Value::Pending(pending.clone()) });
         drop(state);
         let work = Work { store: Arc::clone(self), key, version, sender, outcome: Outcome::Failed };
@@ -76,7 +87,11 @@ impl Store {
 
     /// Takes in what a work came to, and what it no longer holds.
     fn finish(&self, key: &Key, version: &Version, outcome: &Outcome) {
-        self.lock().pending_bytes -= version.size();
+        {
+            let mut state = self.lock();
+            state.pending_bytes -= version.size();
+            state.pending_files -= 1;
+        }
         let cost = outcome.cost();
         loop {
             // Freed after the lock.
@@ -85,12 +100,14 @@ impl Store {
             let is_mine =
                 |entry: &Entry| entry.version == *version && matches!(entry.value, Value::Pending(_));
             if !state.entries.get(key).is_some_and(is_mine) {
+                state.loosen(outcome);
                 return;
             }
             let now_ms = monotonic_coarse_ms();
             if matches!(outcome, Outcome::Failed) || !state.make_room(cost, self.bytes_max, now_ms, &mut left)
             {
                 state.entries.remove(key);
+                state.loosen(outcome);
                 if !matches!(outcome, Outcome::Failed) {
                     state.full_until_ms = now_ms + COMPRESSED_FULL_MS;
                     drop(state);
@@ -292,15 +309,7 @@ mod tests {
         files.made(&second);
         assert!(files.is_known(&first) && !files.is_known(&second));
         assert!(matches!(files.store.get(&second, GZIP), Look::Busy), "not again at once");
-        {
-            let mut state = files.store.lock();
-            state.full_until_ms = 0;
-            for entry in state.entries.values_mut() {
-                if let Value::Done { used_ms, .. } = &mut entry.value {
-                    *used_ms = used_ms.saturating_sub(COMPRESSED_KEPT_MS);
-                }
-            }
-        }
+        make_old(&files.store);
         files.made(&second);
         assert!(!files.is_known(&first) && files.is_known(&second));
         assert!(files.store.lock().kept_bytes <= 5_000);
@@ -314,5 +323,76 @@ mod tests {
         assert!(matches!(files.store.get(&file, GZIP), Look::Busy));
         files.store.lock().pending_bytes = 0;
         files.made(&file);
+    }
+
+    /// Jobs of the pool that are never refused: thousands of small files would leave no room in it for
+    /// requests, and no descriptor.
+    #[test]
+    fn the_files_that_are_worked_on_are_bounded() {
+        let files = Files::new("number", 1 << 20);
+        let written: Vec<_> =
+            (0..=COMPRESSING_FILES_MAX).map(|number| files.write(&number.to_string(), b"x")).collect();
+        // Nothing ends meanwhile: they are read in the lane that these jobs hold.
+        let (release, parked) = std::sync::mpsc::channel::<()>();
+        let parked = Arc::new(Mutex::new(parked));
+        for _ in 0..4 {
+            let parked = Arc::clone(&parked);
+            written[0].lane().detach(move || {
+                let _ = parked.lock().unwrap().recv();
+            });
+        }
+        let is_pending = |file: &&OpenFile| matches!(files.store.get(file, GZIP), Look::Pending(_));
+        assert_eq!(written.iter().filter(is_pending).count() as u64, COMPRESSING_FILES_MAX);
+        drop(release);
+        until_none_is_pending(&files.store);
+        assert!(matches!(files.outcome(&written[0]), Outcome::Useless));
+    }
+
+    /// Slow clients hold what they are sent. Without a bound, one that asks for each version of a file, or
+    /// for each file of a large site, would hold more with every request.
+    #[test]
+    fn what_slow_clients_hold_is_counted_until_they_let_go() {
+        let files = Files::new("loose", 5_000);
+        let loose = || {
+            let state = files.store.lock();
+            state.loose.iter().map(|bytes| bytes.as_ptr()).collect::<Vec<_>>()
+        };
+        // Replaced by another version, made without room, and made room of.
+        let replaced = files.made(&files.write("a", &text(3, 2_000)));
+        let file = files.write("a", &text(4, 2_000));
+        let evicted = files.made(&file);
+        assert_eq!(loose(), [replaced.as_ptr()]);
+        let unkept = files.made(&files.write("b", &text(5, 2_000)));
+        assert_eq!(loose(), [replaced.as_ptr(), unkept.as_ptr()]);
+        make_old(&files.store);
+        files.made(&files.write("b", &text(6, 2_000)));
+        assert_eq!(loose(), [replaced.as_ptr(), unkept.as_ptr(), evicted.as_ptr()]);
+
+        let large: Arc<[u8]> = vec![0; usize::try_from(COMPRESSING_BYTES_MAX).unwrap()].into();
+        files.store.lock().loose.push(Arc::clone(&large));
+        let file = files.write("c", &text(7, 100));
+        assert!(matches!(files.store.get(&file, GZIP), Look::Busy));
+        drop((large, replaced, unkept));
+        files.store.lock().full_until_ms = 0;
+        assert!(!matches!(files.store.get(&file, GZIP), Look::Busy));
+        until_none_is_pending(&files.store);
+        assert!(loose().contains(&evicted.as_ptr()) && loose().len() <= 2);
+    }
+
+    /// As if nobody had asked for anything for a minute.
+    fn make_old(store: &Store) {
+        let mut state = store.lock();
+        state.full_until_ms = 0;
+        for entry in state.entries.values_mut() {
+            if let Value::Done { used_ms, .. } = &mut entry.value {
+                *used_ms = used_ms.saturating_sub(COMPRESSED_KEPT_MS);
+            }
+        }
+    }
+
+    fn until_none_is_pending(store: &Store) {
+        while store.lock().pending_files > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
