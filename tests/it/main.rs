@@ -27,6 +27,7 @@ mod limits;
 mod logs;
 mod memory;
 mod methods;
+mod model;
 mod operations;
 mod oracle;
 mod overlay;
