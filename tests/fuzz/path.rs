@@ -70,6 +70,8 @@ fn decode(segment: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn check(input: &[u8]) -> Result<String, String> {
+    // A config has paths of its own, which no target went before.
+    ensure!(input.starts_with(b"/") || SafePath::parse(input).is_err(), "a path without a slash is taken");
     let (path, kind) = match Uri::parse(input) {
         Err(error) => return Ok(error.0.to_owned()),
         Ok(Uri::Asterisk) => return Ok("asterisk".to_owned()),

@@ -294,7 +294,7 @@ fn handler_values() {
         "static = { root = \"src\", spa = \"/index.html\" }",
         "@2:32: route.static.spa: expected a file beneath root such as \"/index.html\", found \"/index.html\", which is no file there",
     );
-    for page in ["index.html", "/", "/../x", "/a%2fb"] {
+    for page in ["index.html", "", "/", "/../x", "/a%2fb"] {
         route(
             &format!("static = {{ root = \"src\", spa = \"{page}\" }}"),
             &format!(
