@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use scalws::config::error::{Origin, Problem};
 use scalws::config::{Loaded, Source, explain, load};
@@ -106,6 +107,12 @@ fn check(input: &[u8], file: &Path) -> Result<String, String> {
     }
 }
 
+/// Every key of the documentation, so that new ones are fuzzed without being named here.
+static KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let rows = include_str!("../../docs/config.md").lines();
+    rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect()
+});
+
 fn make(random: &mut Random) -> Vec<u8> {
     let value = |random: &mut Random| match random.below(4) {
         0 => random.number(),
@@ -137,25 +144,11 @@ fn make(random: &mut Random) -> Vec<u8> {
             .to_owned(),
     };
     let setting = |random: &mut Random| {
-        let key = random.of(&[
-            "listen",
-            "admin",
-            "workers",
-            "drain",
-            "trusted_proxies",
-            "access",
-            "head_size",
-            "idle_timeout",
-            "connections",
-            "linger_size",
-            "fields",
-            "heda_size",
-            "\"\"",
-            "drain.delay",
-            "drain.timeout",
-        ]);
-        format!("{key} = {}\n", value(random))
+        let near = ["heda_size", "\"\"", "drain.delay", "drain.timeout"];
+        let key = if random.once_in(8) { random.of(&near) } else { random.of(&KEYS) };
+        format!("{key} = {}", value(random))
     };
+    let lines = |random: &mut Random| format!("{}\n", setting(random));
     let route = |random: &mut Random| {
         let place = random.of(&[
             "path = \"/\"",
@@ -178,11 +171,23 @@ fn make(random: &mut Random) -> Vec<u8> {
             "respond = { body = \"${env:SECRET}\", headers = { \"Cache-Control\" = \"${env:SECRET}\" } }",
             "redirect = { to = \"https://${env:SECRET}/\" }", "static = { root = \"${env:SECRET}\" }",
         ]);
+        if random.once_in(3) {
+            let handler = random.of(&[
+                "static = { root = \".\"",
+                "respond = { status = 200",
+                "redirect = { to = \"/\"",
+            ]);
+            return format!(
+                "[[route]]\n{place}\n{}{handler}, {} }}\n",
+                random.several(1, "", lines),
+                setting(random)
+            );
+        }
         format!("[[route]]\n{place}\n{action}\n")
     };
     let tables = |random: &mut Random| {
         let name = random.of(&["[server]", "[limits]", "[log]", "[tls]", "[sever]", "[server.drain]"]);
-        format!("{name}\n{}", random.several(4, "", setting))
+        format!("{name}\n{}", random.several(4, "", lines))
     };
     format!("{}{}", random.several(3, "", tables), random.several(3, "", route)).into_bytes()
 }
@@ -198,7 +203,7 @@ fn configs() {
     seeds.push(b"\xef\xbb\xbf[server]\r\nworkers = 1\r\n".to_vec());
     let target = Target {
         name: "config",
-        inputs: 1_500,
+        inputs: 1_000,
         seeds,
         words: &[
             "=",
