@@ -33,6 +33,7 @@ mod listing;
 mod logs;
 mod memory;
 mod methods;
+mod model;
 mod operations;
 mod oracle;
 mod overlay;
