@@ -131,7 +131,7 @@ pub const RESOLVE_TRIES_MAX: u32 = 8;
 pub const RESOLVE_MS_MAX: u64 = 50;
 /// Time for the names of one directory. A slow file system, or a directory of millions of hidden names,
 /// holds a thread of the pool no longer, and the listing says that it is not complete.
-pub const LISTING_MS_MAX: u64 = 2_000;
+pub const LISTING_MS_MAX: u64 = 500;
 /// A worker that has not stamped its heartbeat for this long fails `/livez`.
 pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 /// How often roots are looked up again and workers stamp their heartbeat and their wheel.

@@ -16,7 +16,7 @@ use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
 use super::{cache_control, error_pages};
-use crate::semantics::path::SafePath;
+use crate::semantics::path::{SafePath, has_hidden_segment};
 
 /// The walk is a courtesy: it ends here even if the root is a whole file server.
 const WALK_ENTRIES_MAX: usize = 10_000;
@@ -80,9 +80,15 @@ fn read_spa(here: (&str, &Table), beneath: Option<Beneath<'_>>, report: &mut Rep
         let shown: Vec<_> = paths.iter().map(|path| format!("/{}", String::from_utf8_lossy(path))).collect();
         format!("{shown:?}")
     });
-    let node = table.get("spa")?;
+    let Some(node) = table.get("spa") else {
+        if let Some(exclude) = table.get("spa_exclude") {
+            report.warning(&exclude.origin, "spa_exclude has no effect without spa");
+        }
+        return None;
+    };
     let page = path_below(report, node)?;
-    if let Some(fault) = beneath.and_then(|beneath| beneath.fault_of(&page)) {
+    let hidden = has_hidden_segment(&page, true).then_some("whose name is hidden");
+    if let Some(fault) = hidden.or_else(|| beneath.and_then(|beneath| beneath.fault_of(&page))) {
         report.expected(node, "a file beneath root such as \"/index.html\"", Some(fault.to_owned()));
         return None;
     }
