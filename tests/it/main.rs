@@ -26,6 +26,7 @@ mod cors;
 mod framing;
 mod head;
 mod headers;
+mod hops;
 mod index;
 mod kubernetes;
 mod limits;
