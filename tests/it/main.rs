@@ -23,6 +23,7 @@ mod corpus;
 mod dev;
 mod error_pages;
 mod cors;
+mod examples;
 mod framing;
 mod head;
 mod headers;
