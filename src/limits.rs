@@ -112,11 +112,18 @@ pub const FILE_INLINE_BYTES_MAX: u64 = 128 * 1024;
 /// One positional read of a streamed file: the size the kernel reads ahead by default, twice.
 pub const FILE_CHUNK_BYTES: usize = 256 * 1024;
 /// Window of a file that the pool reads through where a worker cannot ask whether data is resident
-/// (overlayfs): at most one trip to the pool a MiB.
+/// (overlayfs), or reads into a window where a worker may not read at all (FUSE, NFS): at most one trip
+/// to the pool a MiB.
 pub const WARM_BYTES: usize = 1024 * 1024;
 /// And how long such a window counts as resident afterwards: long enough to send it, too short for the
 /// kernel to reclaim what was just used.
 pub const WARM_MS_MAX: u64 = 1_000;
+/// Windows of `WARM_BYTES` that a worker lends to readers of remote files: as many as the pool has
+/// threads for each worker. Further readers get `FILE_CHUNK_BYTES` a trip at most.
+pub const WINDOWS_MAX: usize = 4;
+/// A client that took nothing of its window for this long loses it to the next who asks: longer than
+/// most round trips, so that a fast client far away keeps its own.
+pub const WINDOW_KEPT_MS: u64 = 250;
 /// Bytes that one connection may send before the others of its worker get their turn.
 pub const TURN_BYTES_MAX: usize = 512 * 1024;
 /// Read buffer of a worker: holds any head within `head_size`, with room for pipelined ones.

@@ -96,6 +96,12 @@ impl Root {
         self.support
     }
 
+    /// Trips to the pool for its files since the start: opening, reading, closing.
+    #[must_use]
+    pub fn hops(&self) -> u64 {
+        self.lane.taken()
+    }
+
     /// How its own files are opened and read, and the name of the file system.
     #[must_use]
     pub fn mode(&self) -> (Mode, &'static str) {
