@@ -111,9 +111,7 @@ impl Store {
                 if !matches!(outcome, Outcome::Failed) {
                     state.full_until_ms = now_ms + COMPRESSED_FULL_MS;
                     drop(state);
-                    let fields =
-                        json!({ "bytes": self.bytes_max, "hint": "raise compressed_size in [limits]" });
-                    FULL.event(Level::Warn, "no room for compressed files", fields);
+                    tell_no_room(self.bytes_max);
                 }
                 return;
             }
@@ -126,6 +124,11 @@ impl Store {
             }
         }
     }
+}
+
+fn tell_no_room(bytes_max: u64) {
+    let fields = json!({ "bytes": bytes_max, "hint": "raise compressed_size in [limits]" });
+    FULL.event(Level::Warn, "no room for compressed files", fields);
 }
 
 /// A work in progress. However it ends, those who wait for it are told.
@@ -146,8 +149,9 @@ impl Work {
             Ok(coded) if coded.len() < content.len() => {
                 let made = Outcome::Made(coded.into());
                 // Larger than all that may be kept: it would be made again for each request.
-                if made.cost() <= self.store.bytes_max {
-                    self.outcome = made;
+                match made.cost() <= self.store.bytes_max {
+                    true => self.outcome = made,
+                    false => tell_no_room(self.store.bytes_max),
                 }
             }
             Ok(_) => {}
