@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 LOGS=.local/check
 TOOLS=.local/tools
-STAGES=(fmt clippy tests fuzz doctests docs deny shellcheck hadolint kubernetes container)
+STAGES=(fmt clippy tests fuzz racer doctests docs deny shellcheck hadolint kubernetes container)
 
 # A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
 STAGE_SECONDS_MAX=1200
@@ -35,6 +35,9 @@ stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it; 
 
 # A fixed number of inputs from a fixed seed: the same every time. `scripts/long.sh fuzz` goes on.
 stage_fuzz() { bounded cargo test --locked --test fuzz; }
+
+# A minute of swapped links, directories, roots and sidecars, in a release build.
+stage_racer() { bounded scripts/racer.sh 60; }
 
 stage_doctests() { bounded cargo test --workspace --locked --doc; }
 

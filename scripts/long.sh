@@ -24,8 +24,8 @@ run_drains() {
     cargo test --locked --test container -- --ignored --nocapture drain_long
 }
 
-# Ten million requests against a writer that flips links and renames directories.
-run_racer() { RACER_REQUESTS="${RACER_REQUESTS:-10000000}" cargo test --locked --release --test it racer; }
+# Ten million requests against writers that swap links, directories, roots and sidecars.
+run_racer() { scripts/racer.sh requests "${RACER_REQUESTS:-10000000}"; }
 
 # Each target of the fuzzer for an hour, as many at a time as there are cores, from a seed that it prints.
 run_fuzz() {
@@ -38,7 +38,7 @@ figures() {
         grep -o -E 'fuzz [a-z0-9-]+: [0-9]+ inputs.*' "$LOGS/$1.log" | sed 's/^fuzz //' | paste -s -d ';' | sed 's/;/; /g'
         return
     fi
-    { grep -E 'whole answers' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
+    { grep -E 'whole answers|^requests=' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
         tail -n 1 | sed 's/^[a-z_:]*: //; s/|//g'
 }
 
