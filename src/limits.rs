@@ -133,8 +133,11 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 /// Pending connections of a listener; the kernel caps it by net.core.somaxconn (listen(2)).
 pub const LISTEN_BACKLOG: i32 = 4096;
 /// Tries of one `openat2` in the pool that answers EAGAIN (a rename while `..` is walked, a lease).
-pub const RESOLVE_TRIES_MAX: u32 = 8;
-/// And their time, from the first try.
+pub const RESOLVE_TRIES_MAX: u32 = 16;
+/// Those of them that are made without a pause and whatever the time: with five writers that rename all
+/// the time on two cores one try of 25 meets a rename.
+pub const RESOLVE_TRIES_AT_ONCE: u32 = 8;
+/// The time of the others, from the first try.
 pub const RESOLVE_MS_MAX: u64 = 50;
 /// Time for the names of one directory. A slow file system, or a directory of millions of hidden names,
 /// holds a thread of the pool no longer, and the listing says that it is not complete.

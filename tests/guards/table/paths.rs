@@ -1,0 +1,171 @@
+//! Guards of paths, of the resolver, and of what a name may be.
+
+use super::Guard;
+
+pub(super) const GUARDS: &[Guard] = &[
+    Guard {
+        name: "beneath",
+        file: "src/fs/resolve.rs",
+        old: "file::RESOLVE_BENEATH | file::RESOLVE_NO_MAGICLINKS;",
+        new: "file::RESOLVE_NO_MAGICLINKS;",
+        test: "racer::no_race_leads_out_of_the_root",
+    },
+    Guard {
+        name: "no-magic-links",
+        file: "src/fs/resolve.rs",
+        old: "file::RESOLVE_BENEATH | file::RESOLVE_NO_MAGICLINKS;",
+        new: "file::RESOLVE_BENEATH;",
+        test: "fs::resolve::tests::every_open_is_beneath_the_root_and_follows_no_magic",
+    },
+    Guard {
+        name: "no-links",
+        file: "src/fs/resolve.rs",
+        old: "Links::Refused => base | file::RESOLVE_NO_SYMLINKS,",
+        new: "Links::Refused => base,",
+        test: "paths::links_can_be_refused",
+    },
+    Guard {
+        name: "no-fallback",
+        file: "src/fs/resolve.rs",
+        old: "    file::openat2(directory, b\"\", file::OPEN_ANCHOR, flags)?;\n    match ",
+        new: "    if file::openat2(directory, b\"\", file::OPEN_ANCHOR, flags).is_err() {\n        \
+              return Ok(Support { cached: false });\n    }\n    match ",
+        test: "fs::resolve::tests::the_probe_answers_and_a_refusal_is_no_answer",
+    },
+    Guard {
+        name: "climbing",
+        file: "src/semantics/path.rs",
+        old: "starts.pop().ok_or(BadTarget(\"dot segments climb above the root\"))?",
+        new: "starts.pop().unwrap_or_default()",
+        test: "semantics::path::tests::paths_that_climb_or_are_broken_are_refused",
+    },
+    Guard {
+        name: "decoded-once",
+        file: "src/semantics/path.rs",
+        old: "            value => decoded.push(value),\n",
+        new: "            b'%' if segment.get(at + 3..at + 5).and_then(hex_byte).is_some() => {\n                \
+              decoded.extend(segment.get(at + 3..at + 5).and_then(hex_byte));\n                at += 2;\n            \
+              }\n            value => decoded.push(value),\n",
+        test: "paths::a_path_is_decoded_exactly_once",
+    },
+    Guard {
+        name: "encoded-slash",
+        file: "src/semantics/path.rs",
+        old: "            b'/' => decoded.extend_from_slice(ENCODED_SLASH),\n",
+        new: "",
+        test: "paths::an_encoded_slash_is_no_separator",
+    },
+    Guard {
+        name: "encoded-backslash",
+        file: "src/semantics/path.rs",
+        old: "            b'\\\\' => decoded.extend_from_slice(ENCODED_BACKSLASH),\n",
+        new: "",
+        test: "paths::an_encoded_slash_is_no_separator",
+    },
+    Guard {
+        name: "encoded-nul",
+        file: "src/semantics/path.rs",
+        old: "            0 => return Err(BadTarget(\"encoded NUL in the path\")),\n",
+        new: "",
+        test: "paths::control_bytes_and_broken_escapes_are_refused",
+    },
+    Guard {
+        name: "broken-escape",
+        file: "src/semantics/path.rs",
+        old: ".and_then(hex_byte).ok_or(BadTarget(\"broken percent-escape\"))?;",
+        new: ".and_then(hex_byte).unwrap_or(b'%');",
+        test: "paths::control_bytes_and_broken_escapes_are_refused",
+    },
+    Guard {
+        name: "control-bytes",
+        file: "src/semantics/path.rs",
+        old: "!matches!(byte, 0x21..=0x7e) || *byte == b'#'",
+        new: "*byte == b'#'",
+        test: "semantics::path::tests::targets_have_the_forms_of_rfc_9112",
+    },
+    Guard {
+        name: "fragment",
+        file: "src/semantics/path.rs",
+        old: "!matches!(byte, 0x21..=0x7e) || *byte == b'#'",
+        new: "!matches!(byte, 0x21..=0x7e)",
+        test: "paths::control_bytes_and_broken_escapes_are_refused",
+    },
+    Guard {
+        name: "nul-in-a-name",
+        file: "src/sys/file.rs",
+        old: "if memchr::memchr(0, path).is_some() {",
+        new: "if path.is_empty() {",
+        test: "sys::file::tests::nothing_beneath_a_directory_leads_out_of_it",
+    },
+    Guard {
+        name: "hidden-names",
+        file: "src/handlers/static_files.rs",
+        old: "if has_hidden_segment(relative, at_root) || relative.contains(&0) {",
+        new: "if relative.contains(&0) {",
+        test: "paths::hidden_names_are_a_miss",
+    },
+    Guard {
+        name: "well-known-at-the-root",
+        file: "src/semantics/path.rs",
+        old: "let open = at_root && (relative",
+        new: "let open = (at_root || true) && (relative",
+        test: "semantics::path::tests::hidden_names_are_found_by_the_request",
+    },
+    Guard {
+        name: "one-leading-slash",
+        file: "src/semantics/path.rs",
+        old: "ends_open = plain.is_empty() || plain == b\".\" || is_parent;",
+        new: "ends_open = plain == b\".\" || is_parent;",
+        test: "paths::a_directory_redirect_stays_on_the_site",
+    },
+    Guard {
+        name: "backslash-in-a-redirect",
+        file: "src/handlers/static_files.rs",
+        old: "if relative.contains(&b'\\\\') {",
+        new: "if relative.is_empty() && relative.contains(&b'\\\\') {",
+        test: "paths::a_directory_redirect_stays_on_the_site",
+    },
+    Guard {
+        name: "one-slash-between-parts",
+        file: "src/handlers/redirect.rs",
+        old: "if location.ends_with(b\"/\") { part.strip_prefix(b\"/\").unwrap_or(part) } else { part };",
+        new: "part;",
+        test: "routes::a_redirect_with_an_empty_rest_has_one_slash",
+    },
+    Guard {
+        name: "a-miss-outside",
+        file: "src/fs/miss.rs",
+        old: "                | libc::EXDEV\n",
+        new: "",
+        test: "fs::miss::tests::every_errno_has_a_cause",
+    },
+    Guard {
+        name: "index-is-no-directory",
+        file: "src/fs/resolve.rs",
+        old: "Ok(Chosen { found: Found::Directory, .. }) if sought.len() > 1 => miss = Miss::NotRegular,",
+        new: "Ok(Chosen { found: Found::Directory, .. }) if sought.is_empty() => miss = Miss::NotRegular,",
+        test: "index::a_directory_with_the_name_of_an_index_is_passed_over",
+    },
+    Guard {
+        name: "page-has-no-dot",
+        file: "src/handlers/spa.rs",
+        old: "        && navigation::may_be_page(relative)\n",
+        new: "        && (true || navigation::may_be_page(relative))\n",
+        test: "spa::navigations_get_the_page_and_programs_the_truth",
+    },
+    Guard {
+        name: "page-hides-no-hidden-name",
+        file: "src/handlers/spa.rs",
+        old: "        && !has_hidden_segment(path.decoded(), true)\n",
+        new: "        && (true || has_hidden_segment(path.decoded(), true))\n",
+        test: "spa::navigations_get_the_page_and_programs_the_truth",
+    },
+    Guard {
+        name: "page-only-for-navigations",
+        file: "src/handlers/spa.rs",
+        old: "        && navigation::is_navigation(&asking)\n",
+        new: "        && (true || navigation::is_navigation(&asking))\n",
+        test: "spa::navigations_get_the_page_and_programs_the_truth",
+    },
+    // The place for guards of error pages: status of the miss kept, path only from the config.
+];
