@@ -171,5 +171,4 @@ impl Drop for Work {
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
 mod tests;

@@ -4,6 +4,7 @@
 mod bounds;
 mod files;
 mod messages;
+mod made;
 mod paths;
 
 /// A guard, and how it is taken away.
@@ -22,5 +23,5 @@ pub struct Guard {
 
 /// All of them, in the order of the threat model.
 pub fn guards() -> impl Iterator<Item = &'static Guard> {
-    [paths::GUARDS, files::GUARDS, messages::GUARDS, bounds::GUARDS].into_iter().flatten()
+    [paths::GUARDS, files::GUARDS, made::GUARDS, messages::GUARDS, bounds::GUARDS].into_iter().flatten()
 }

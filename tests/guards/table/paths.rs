@@ -142,15 +142,15 @@ pub(super) const GUARDS: &[Guard] = &[
     Guard {
         name: "index-is-no-directory",
         file: "src/fs/resolve.rs",
-        old: "Ok(Chosen { found: Found::Directory, .. }) if sought.len() > 1 => miss = Miss::NotRegular,",
-        new: "Ok(Chosen { found: Found::Directory, .. }) if sought.is_empty() => miss = Miss::NotRegular,",
+        old: "                directory_found.get_or_insert((number, chosen));\n",
+        new: "                directory_found.get_or_insert((number, chosen));\n                break;\n",
         test: "index::a_directory_with_the_name_of_an_index_is_passed_over",
     },
     Guard {
         name: "page-has-no-dot",
         file: "src/handlers/spa.rs",
-        old: "        && navigation::may_be_page(relative)\n",
-        new: "        && (true || navigation::may_be_page(relative))\n",
+        old: "    navigation::may_be_page(relative)\n",
+        new: "    (true || navigation::may_be_page(relative))\n",
         test: "spa::navigations_get_the_page_and_programs_the_truth",
     },
     Guard {
@@ -163,9 +163,8 @@ pub(super) const GUARDS: &[Guard] = &[
     Guard {
         name: "page-only-for-navigations",
         file: "src/handlers/spa.rs",
-        old: "        && navigation::is_navigation(&asking)\n",
-        new: "        && (true || navigation::is_navigation(&asking))\n",
+        old: "    navigation::is_navigation(&asking)\n",
+        new: "    true || navigation::is_navigation(&asking)\n",
         test: "spa::navigations_get_the_page_and_programs_the_truth",
     },
-    // The place for guards of error pages: status of the miss kept, path only from the config.
 ];
