@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 LOGS=.local/check
 TOOLS=.local/tools
-STAGES=(fmt clippy tests doctests docs deny shellcheck hadolint kubernetes container)
+STAGES=(fmt clippy tests fuzz racer doctests docs deny shellcheck hadolint kubernetes container)
 
 # A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
 STAGE_SECONDS_MAX=1200
@@ -27,11 +27,21 @@ bounded() {
 
 stage_fmt() { cargo fmt --all --check; }
 
-stage_clippy() { bounded cargo clippy --workspace --all-targets --locked -- -D warnings; }
+# Programs beside the tests have to be named: a plain `cargo test` would run them otherwise.
+stage_clippy() {
+    bounded cargo clippy --workspace --all-targets --locked -- -D warnings
+    bounded cargo clippy --locked --test racer --test guards -- -D warnings
+}
 
-# Every integration test binary is called `it`, in every crate, but for the container tests, which
-# have a stage of their own.
+# Every integration test binary is called `it`, in every crate, but for the fuzzer and the container
+# tests, which have stages of their own.
 stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it; }
+
+# A fixed number of inputs from a fixed seed: the same every time. `scripts/long.sh fuzz` goes on.
+stage_fuzz() { bounded cargo test --locked --test fuzz; }
+
+# A minute of swapped links, directories, roots and sidecars, in a release build.
+stage_racer() { bounded scripts/racer.sh 60; }
 
 stage_doctests() { bounded cargo test --workspace --locked --doc; }
 
@@ -83,6 +93,8 @@ prepare_packages() {
     have strace || missing+=(strace)
     have faketime || missing+=(faketime)
     have git || missing+=(git)
+    have curl || missing+=(curl)
+    have wget || missing+=(wget)
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"

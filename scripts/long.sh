@@ -3,6 +3,7 @@
 # engine or of the drain. Writes its own result, with date and commit, into docs/long-runs.md.
 #   scripts/long.sh              all of them
 #   scripts/long.sh drains       only these
+#   FUZZ_SECONDS=300 scripts/long.sh fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/lib.sh
@@ -10,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 RECORD=docs/long-runs.md
 LOGS=.local/long
-RUNS=(properties drains racer)
+RUNS=(properties drains racer guards fuzz)
 
 # Every property test, with 20,000 cases instead of a few hundred.
 run_properties() { PROPTEST_CASES="${PROPTEST_CASES:-20000}" cargo test --locked --release --lib --test it; }
@@ -23,12 +24,24 @@ run_drains() {
     cargo test --locked --test container -- --ignored --nocapture drain_long
 }
 
-# Ten million requests against a writer that flips links and renames directories.
-run_racer() { RACER_REQUESTS="${RACER_REQUESTS:-10000000}" cargo test --locked --release --test it racer; }
+# Ten million requests against writers that swap links, directories, roots and sidecars.
+run_racer() { scripts/racer.sh requests "${RACER_REQUESTS:-10000000}"; }
 
-# What the run itself counted, from its log.
+# Every guard taken away in a copy: its test has to fail.
+run_guards() { scripts/guards.sh; }
+
+# Each target of the fuzzer for an hour, as many at a time as there are cores, from a seed that it prints.
+run_fuzz() {
+    FUZZ_SECONDS="${FUZZ_SECONDS:-3600}" cargo test --locked --release --test fuzz -- --nocapture
+}
+
+# What the run itself counted, from its log: a line for each target of the fuzzer, or the last one.
 figures() {
-    { grep -E 'whole answers' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
+    if grep -q -E 'fuzz [a-z0-9-]+: [0-9]+ inputs' "$LOGS/$1.log"; then
+        grep -o -E 'fuzz [a-z0-9-]+: [0-9]+ inputs.*' "$LOGS/$1.log" | sed 's/^fuzz //' | paste -s -d ';' | sed 's/;/; /g'
+        return
+    fi
+    { grep -E 'whole answers|^requests=|^guards=' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
         tail -n 1 | sed 's/^[a-z_:]*: //; s/|//g'
 }
 

@@ -112,11 +112,18 @@ pub const FILE_INLINE_BYTES_MAX: u64 = 128 * 1024;
 /// One positional read of a streamed file: the size the kernel reads ahead by default, twice.
 pub const FILE_CHUNK_BYTES: usize = 256 * 1024;
 /// Window of a file that the pool reads through where a worker cannot ask whether data is resident
-/// (overlayfs): at most one trip to the pool a MiB.
+/// (overlayfs), or reads into a window where a worker may not read at all (FUSE, NFS): at most one trip
+/// to the pool a MiB.
 pub const WARM_BYTES: usize = 1024 * 1024;
 /// And how long such a window counts as resident afterwards: long enough to send it, too short for the
 /// kernel to reclaim what was just used.
 pub const WARM_MS_MAX: u64 = 1_000;
+/// Windows of `WARM_BYTES` that a worker lends to readers of remote files: as many as the pool has
+/// threads for each worker. Further readers get `FILE_CHUNK_BYTES` a trip at most.
+pub const WINDOWS_MAX: usize = 4;
+/// A client that took nothing of its window for this long loses it to the next who asks: longer than
+/// most round trips, so that a fast client far away keeps its own.
+pub const WINDOW_KEPT_MS: u64 = 250;
 /// Bytes that one connection may send before the others of its worker get their turn.
 pub const TURN_BYTES_MAX: usize = 512 * 1024;
 /// Read buffer of a worker: holds any head within `head_size`, with room for pipelined ones.
@@ -126,12 +133,15 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 /// Pending connections of a listener; the kernel caps it by net.core.somaxconn (listen(2)).
 pub const LISTEN_BACKLOG: i32 = 4096;
 /// Tries of one `openat2` in the pool that answers EAGAIN (a rename while `..` is walked, a lease).
-pub const RESOLVE_TRIES_MAX: u32 = 8;
-/// And their time, from the first try.
+pub const RESOLVE_TRIES_MAX: u32 = 16;
+/// Those of them that are made without a pause and whatever the time: with five writers that rename all
+/// the time on two cores one try of 25 meets a rename.
+pub const RESOLVE_TRIES_AT_ONCE: u32 = 8;
+/// The time of the others, from the first try.
 pub const RESOLVE_MS_MAX: u64 = 50;
 /// Time for the names of one directory. A slow file system, or a directory of millions of hidden names,
 /// holds a thread of the pool no longer, and the listing says that it is not complete.
-pub const LISTING_MS_MAX: u64 = 2_000;
+pub const LISTING_MS_MAX: u64 = 500;
 /// A worker that has not stamped its heartbeat for this long fails `/livez`.
 pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 /// How often roots are looked up again and workers stamp their heartbeat and their wheel.
@@ -182,8 +192,11 @@ pub const SETTLE_MS: i64 = 20;
 /// Content of files that is being compressed or waits for it, all together: what comes on top is sent
 /// as it is.
 pub const COMPRESSING_BYTES_MAX: u64 = 32 * MIB;
-/// A request waits this long for a compressed file, and then gets it as it is: about what it takes to
-/// send a megabyte to a telephone.
+/// And their number: each is a job of the pool, which nobody refuses, and holds a descriptor until it is
+/// read. Few beside `offload_queue`, and half of `DESCRIPTORS_RESERVED`.
+pub const COMPRESSING_FILES_MAX: u64 = 128;
+/// A request waits this long for a compressed file, or half of `wait_timeout`, and then gets it as it is:
+/// about what it takes to send a megabyte to a telephone.
 pub const COMPRESS_WAIT_MS_MAX: u64 = 1_000;
 /// A compressed file that was asked for within this time makes no room for others.
 pub const COMPRESSED_KEPT_MS: u64 = 60_000;

@@ -43,6 +43,8 @@ pub struct OffloadLane {
     pool: Pool,
     threads_max: usize,
     state: Mutex<LaneState>,
+    /// Its own part of the pool's `taken`.
+    taken: AtomicU64,
 }
 
 #[derive(Default)]
@@ -83,7 +85,12 @@ impl Offload {
     #[must_use]
     pub fn lane(&'static self) -> Lane {
         let threads_max = (self.threads_max - self.threads_max / 4).max(1);
-        Box::leak(Box::new(OffloadLane { pool: self, threads_max, state: Mutex::default() }))
+        Box::leak(Box::new(OffloadLane {
+            pool: self,
+            threads_max,
+            state: Mutex::default(),
+            taken: AtomicU64::new(0),
+        }))
     }
 
     /// A lane for work that keeps a core busy: an eighth of the threads, which with four a worker is half a
@@ -91,7 +98,12 @@ impl Offload {
     #[must_use]
     pub fn narrow_lane(&'static self) -> Lane {
         let threads_max = (self.threads_max / 8).max(1);
-        Box::leak(Box::new(OffloadLane { pool: self, threads_max, state: Mutex::default() }))
+        Box::leak(Box::new(OffloadLane {
+            pool: self,
+            threads_max,
+            state: Mutex::default(),
+            taken: AtomicU64::new(0),
+        }))
     }
 
     /// Jobs that wait or run now.
@@ -148,10 +160,17 @@ impl OffloadLane {
         }));
     }
 
+    /// Jobs that this lane has taken since the start.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Starts a thread for the task, or lets it wait for one of the lane's own. The lock is held for
     /// a push; a worker never waits for a job behind it.
     fn push(&'static self, task: Task) {
         self.pool.taken.fetch_add(1, Ordering::Relaxed);
+        self.taken.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.threads == self.threads_max {
             state.waiting.push_back(task);

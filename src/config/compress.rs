@@ -34,6 +34,14 @@ pub(super) fn read(table: &Table, report: &mut Report<'_>) -> Option<Compress> {
     let show = |bytes: &u64| format!("{:?}", units::show_bytes(*bytes));
     let min_bytes = report.value(here, "min_size", 1024, read, show);
     let max_bytes = report.value(here, "max_size", COMPRESS_BYTES_MAX / 4, read, show);
+    if min_bytes > max_bytes {
+        // Either of them may be the default.
+        let node = inside.get("min_size").or_else(|| inside.get("max_size"));
+        if let Some(node) = node {
+            let (min, max) = (show(&min_bytes), show(&max_bytes));
+            report.fault(node, &format!("expected min_size up to max_size, found {min} and {max}"), None);
+        }
+    }
     let types = COMPRESS_TYPES.iter().map(|name| (*name).to_owned()).collect();
     let types = report.value(here, "types", types, read_types, |types| format!("{types:?}"));
     let is_named = |coding: Coding| codings.contains(&coding.name());
@@ -53,20 +61,26 @@ fn read_codings(report: &mut Report<'_>, node: &Node) -> Option<Vec<&'static str
 }
 
 fn read_types(report: &mut Report<'_>, node: &Node) -> Option<Vec<String>> {
-    report.list(node, "a list of types such as [\"text/*\", \"application/json\"]", |report, node| {
-        let text = report.text(node)?;
-        let is_token = |part: &str| {
-            !part.is_empty()
-                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-        };
-        match text.split_once('/') {
-            Some((family, part)) if is_token(family) && (part == "*" || is_token(part)) => {
-                Some(text.to_ascii_lowercase())
+    let types =
+        report.list(node, "a list of types such as [\"text/*\", \"application/json\"]", |report, node| {
+            let text = report.text(node)?;
+            let is_token = |part: &str| {
+                !part.is_empty()
+                    && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+            };
+            match text.split_once('/') {
+                Some((family, part)) if is_token(family) && (part == "*" || is_token(part)) => {
+                    Some(text.to_ascii_lowercase())
+                }
+                _ => {
+                    report.expected(node, "a type without parameters such as \"text/*\"", None);
+                    None
+                }
             }
-            _ => {
-                report.expected(node, "a type without parameters such as \"text/*\"", None);
-                None
-            }
-        }
-    })
+        })?;
+    if types.is_empty() {
+        report.expected(node, "at least one type", Some("false turns compression off".to_owned()));
+        return None;
+    }
+    Some(types)
 }

@@ -1,7 +1,7 @@
 //! `docs/limits.md` and `docs/config.md`, rendered from the tables that the code itself reads.
 
 use super::keys::{self, Key, Kind, State};
-use super::{overrides, units};
+use super::{examples, overrides, units};
 use crate::limits::{self, Unit};
 
 const GENERATED: &str =
@@ -47,6 +47,9 @@ pub fn keys_markdown() -> String {
         for key in keys::of(table) {
             page.push_str(&row(key));
         }
+        for example in examples::ALL.iter().filter(|example| example.table == table) {
+            page.push_str(&format!("\n{}:\n\n```toml\n{}```\n", example.title, example.toml));
+        }
     }
     page
 }
@@ -61,6 +64,8 @@ and an empty variable gives the default too. `$$` is a dollar sign.
 - `SCALWS_SERVER__WORKERS=2` overrides `workers` in `[server]`, and so on for every key outside of routes: \
 the name has two underscores wherever the key has a dot. Lists are written with commas. Other variables that \
 begin with `SCALWS_` are ignored, but for `SCALWS_CONFIG`, the file.
+- Beneath each table is an example, a whole config that a test serves. Without a `[[route]]` it is one for \
+`scalws serve DIR`.
 ";
 
 fn row(key: &Key) -> String {

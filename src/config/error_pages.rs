@@ -1,15 +1,13 @@
 //! `error_pages`, of `static` and of the whole site: which page stands for which error. That a page is
 //! there is looked at like a root: a misspelt name would show as plain text, and only with an error.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::checked::{ErrorPage, ErrorPages};
 use super::keys;
 use super::raw::{Entry, Node, Table, Value};
 use super::report::Report;
-use super::statics::{path_such_as, root_fault};
+use super::statics::{Beneath, path_such_as, root_fault};
 use crate::semantics::path::has_hidden_segment;
 
 /// Classes of statuses: the only ones that are errors (RFC 9110 §15.5, §15.6).
@@ -17,8 +15,12 @@ const CLASSES: [(&str, u16, u16); 2] = [("4xx", 400, 499), ("5xx", 500, 599)];
 const EXAMPLE: &str = "/404.html";
 
 /// `static.error_pages`, beneath the `root` of its route; `None` where that is faulty.
-pub(super) fn of_static(table: &Table, root: Option<&Path>, report: &mut Report<'_>) -> Vec<ErrorPage> {
-    table.get("error_pages").map_or_else(Vec::new, |node| pages(node, root, report))
+pub(super) fn of_static(
+    table: &Table,
+    beneath: Option<Beneath<'_>>,
+    report: &mut Report<'_>,
+) -> Vec<ErrorPage> {
+    table.get("error_pages").map_or_else(Vec::new, |node| pages(node, beneath, report))
 }
 
 /// `[error_pages]`
@@ -44,13 +46,14 @@ pub(super) fn of_site(config: &Table, report: &mut Report<'_>) -> Option<ErrorPa
         if matches!(&node.value, Value::Table(pages) if pages.entries.is_empty()) {
             report.fault(node, "expected at least one page, found an empty table", None);
         }
-        pages(node, root.as_deref(), report)
+        let beneath = root.as_deref().map(|root| Beneath { root, follow_symlinks: true });
+        pages(node, beneath, report)
     });
     Some(ErrorPages { root: root?, pages: list? })
 }
 
 /// Exact statuses before classes: the first that fits is the one.
-fn pages(node: &Node, root: Option<&Path>, report: &mut Report<'_>) -> Vec<ErrorPage> {
+fn pages(node: &Node, beneath: Option<Beneath<'_>>, report: &mut Report<'_>) -> Vec<ErrorPage> {
     let Value::Table(table) = &node.value else {
         let what = "a table of statuses with their pages such as { \"404\" = \"/404.html\" }";
         report.expected(node, what, None);
@@ -65,7 +68,7 @@ fn pages(node: &Node, root: Option<&Path>, report: &mut Report<'_>) -> Vec<Error
             let message = format!("{}: expected a status from 400 to 599, \"4xx\" or \"5xx\"", node.key);
             report.problem(at, message, hint);
         }
-        let path = page(node, root, report);
+        let path = page(node, beneath, report);
         if let (Some((first, last)), Some(path)) = (statuses, path) {
             pages.push(ErrorPage { first, last, path });
         }
@@ -83,14 +86,12 @@ fn statuses(name: &str) -> Option<(u16, u16)> {
     (400..=599).contains(&status).then_some((status, status))
 }
 
-fn page(node: &Node, root: Option<&Path>, report: &mut Report<'_>) -> Option<Vec<u8>> {
+fn page(node: &Node, beneath: Option<Beneath<'_>>, report: &mut Report<'_>) -> Option<Vec<u8>> {
     let path = path_such_as(report, node, EXAMPLE)?;
     let fault = if has_hidden_segment(&path, true) {
         Some("whose name is hidden")
-    } else if root.is_some_and(|root| !root.join(OsStr::from_bytes(&path)).is_file()) {
-        Some("which is no file there")
     } else {
-        None
+        beneath.and_then(|beneath| beneath.fault_of(&path))
     };
     if let Some(fault) = fault {
         report.expected(node, &format!("a file beneath root such as {EXAMPLE:?}"), Some(fault.to_owned()));

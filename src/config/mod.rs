@@ -18,6 +18,7 @@ mod cors;
 pub mod docs;
 pub mod error;
 mod error_pages;
+pub mod examples;
 mod expand;
 pub mod explain;
 mod file_headers;

@@ -16,7 +16,7 @@ use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
 use super::{cache_control, error_pages};
-use crate::semantics::path::SafePath;
+use crate::semantics::path::{SafePath, has_hidden_segment};
 
 /// The walk is a courtesy: it ends here even if the root is a whole file server.
 const WALK_ENTRIES_MAX: usize = 10_000;
@@ -50,11 +50,13 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report));
     let rules = table.get("headers");
     let headers = rules.map_or_else(|| Some(Vec::new()), |node| file_headers::read(node, report));
-    let spa = read_spa(here, root.as_deref(), report);
-    let error_pages = error_pages::of_static(table, root.as_deref(), report);
+    let follow_symlinks = symlinks == "inside";
+    let beneath = root.as_deref().map(|root| Beneath { root, follow_symlinks });
+    let spa = read_spa(here, beneath, report);
+    let error_pages = error_pages::of_static(table, beneath, report);
     Some(Static {
         root: root?,
-        follow_symlinks: symlinks == "inside",
+        follow_symlinks,
         index,
         listing,
         clean_urls,
@@ -69,7 +71,7 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
 
 /// `spa` and `spa_exclude`. That the page is there is looked at like the root itself: a misspelt name
 /// would answer every page of the app with 404.
-fn read_spa(here: (&str, &Table), root: Option<&Path>, report: &mut Report<'_>) -> Option<Spa> {
+fn read_spa(here: (&str, &Table), beneath: Option<Beneath<'_>>, report: &mut Report<'_>) -> Option<Spa> {
     let (_, table) = here;
     let read = |report: &mut Report<'_>, node: &Node| {
         report.list(node, "a list of paths such as [\"/api/\"]", path_below)
@@ -78,16 +80,16 @@ fn read_spa(here: (&str, &Table), root: Option<&Path>, report: &mut Report<'_>) 
         let shown: Vec<_> = paths.iter().map(|path| format!("/{}", String::from_utf8_lossy(path))).collect();
         format!("{shown:?}")
     });
-    let node = table.get("spa")?;
+    let Some(node) = table.get("spa") else {
+        if let Some(exclude) = table.get("spa_exclude") {
+            report.warning(&exclude.origin, "spa_exclude has no effect without spa");
+        }
+        return None;
+    };
     let page = path_below(report, node)?;
-    if let Some(root) = root
-        && !root.join(OsStr::from_bytes(&page)).is_file()
-    {
-        report.expected(
-            node,
-            "a file beneath root such as \"/index.html\"",
-            Some("which is no file there".to_owned()),
-        );
+    let hidden = has_hidden_segment(&page, true).then_some("whose name is hidden");
+    if let Some(fault) = hidden.or_else(|| beneath.and_then(|beneath| beneath.fault_of(&page))) {
+        report.expected(node, "a file beneath root such as \"/index.html\"", Some(fault.to_owned()));
         return None;
     }
     report.set(
@@ -96,6 +98,37 @@ fn read_spa(here: (&str, &Table), root: Option<&Path>, report: &mut Report<'_>) 
         Some(node),
     );
     Some(Spa { page, exclude })
+}
+
+/// Where pages are looked for, and by which rule.
+#[derive(Clone, Copy)]
+pub(super) struct Beneath<'a> {
+    pub(super) root: &'a Path,
+    pub(super) follow_symlinks: bool,
+}
+
+impl Beneath<'_> {
+    /// Why `page` would not be served. By the rules of the resolver as far as they show from outside:
+    /// what a link leads to may be there and still be a miss for every request.
+    pub(super) fn fault_of(self, page: &[u8]) -> Option<&'static str> {
+        let path = self.root.join(OsStr::from_bytes(page));
+        if !path.is_file() {
+            return Some("which is no file there");
+        }
+        let depth = page.split(|byte| *byte == b'/').count();
+        let targets: Vec<_> =
+            path.ancestors().take(depth).filter_map(|path| std::fs::read_link(path).ok()).collect();
+        if !self.follow_symlinks && !targets.is_empty() {
+            return Some("which is behind a symbolic link, and symlinks is \"none\"");
+        }
+        if targets.iter().any(|target| target.is_absolute()) {
+            return Some("which is behind an absolute symbolic link, and those are never followed");
+        }
+        #[expect(clippy::disallowed_methods, reason = "compared only, nothing is opened by it")]
+        let whole = |path: &Path| std::fs::canonicalize(path).ok();
+        let is_beneath = whole(&path)?.starts_with(whole(self.root)?);
+        (!is_beneath).then_some("which a symbolic link leads out of there")
+    }
 }
 
 /// A path with its leading slash, decoded, without the slashes at its ends.
@@ -230,5 +263,43 @@ mod tests {
         assert_eq!(found[0], warning(Path::new("d/absolute")));
         assert!(found[1].contains("ended early"), "{found:?}");
         assert_eq!(found.len(), 2);
+    }
+
+    /// A page that the resolver will refuse would be found out by the first visitor who needs it.
+    #[test]
+    fn a_page_behind_a_link_has_to_be_one_that_is_served() {
+        let top = std::env::temp_dir().join(format!("scalws-pages-{}", std::process::id()));
+        let root = top.join("root");
+        std::fs::create_dir_all(root.join("..data/d")).unwrap();
+        std::fs::write(root.join("..data/d/x"), "x").unwrap();
+        std::fs::write(top.join("out"), "x").unwrap();
+        for (target, name) in [
+            ("..data/d", "d"),
+            ("d/x", "in"),
+            ("../out", "out"),
+            ("/proc/self/status", "absolute"),
+            ("none", "none"),
+        ] {
+            symlink(target, root.join(name)).unwrap();
+        }
+        symlink("root", top.join("current")).unwrap();
+        for (page, inside, none) in [
+            ("..data/d/x", None, None),
+            ("d/x", None, Some("\"none\"")),
+            ("in", None, Some("\"none\"")),
+            ("out", Some("out of there"), Some("\"none\"")),
+            ("absolute", Some("never followed"), Some("\"none\"")),
+            ("none", Some("no file"), Some("no file")),
+        ] {
+            for (follow_symlinks, expected) in [(true, inside), (false, none)] {
+                let found = Beneath { root: &top.join("current"), follow_symlinks }.fault_of(page.as_bytes());
+                let is_expected = match (found, expected) {
+                    (Some(found), Some(part)) => found.contains(part),
+                    (found, expected) => found.is_none() && expected.is_none(),
+                };
+                assert!(is_expected, "{page} {follow_symlinks}: {found:?}");
+            }
+        }
+        std::fs::remove_dir_all(&top).unwrap();
     }
 }

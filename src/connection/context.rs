@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::connection::buffers::Buffers;
 use crate::connection::clock::Clock;
 use crate::connection::wheel::Wheel;
+use crate::connection::windows::Windows;
 use crate::limits::Limits;
 use crate::message::Service;
 use crate::sys::clock::monotonic_coarse_ms;
@@ -23,6 +24,8 @@ pub struct Context {
     pub wheel: Rc<Wheel>,
     /// Buffers to lend.
     pub buffers: Buffers,
+    /// Windows of remote files to lend.
+    pub windows: Rc<Windows>,
     /// The worker's end of the access log.
     pub access: AccessLog,
     /// The worker's own counters.
@@ -44,9 +47,9 @@ impl Context {
         service: Box<dyn Service>,
     ) -> Self {
         let wheel = Rc::new(Wheel::new(monotonic_coarse_ms()));
-        let (clock, buffers) = (Clock::default(), Buffers::default());
+        let (clock, buffers, windows) = (Clock::default(), Buffers::default(), Rc::default());
         let (draining, has_said_ok) = (Cell::new(false), Cell::new(false));
-        Context { limits, clock, wheel, buffers, access, counters, service, draining, has_said_ok }
+        Context { limits, clock, wheel, buffers, windows, access, counters, service, draining, has_said_ok }
     }
 
     /// No connection is kept after its current request; idle ones are woken to find that out.

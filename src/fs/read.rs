@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::fs::{Miss, Mode, OpenFile, Step, Version, device};
-use crate::limits::{FILE_CHUNK_BYTES, SETTLE_MS, WARM_MS_MAX};
+use crate::limits::{FILE_CHUNK_BYTES, SETTLE_MS, WARM_BYTES, WARM_MS_MAX};
 use crate::offload::Full;
 use crate::sys::clock;
 use crate::sys::file::{Wait, fstat, read_at};
@@ -117,6 +117,27 @@ pub(in crate::fs) fn part_waiting(file: &OpenFile, offset: u64, size: u64) -> Re
     }
 }
 
+/// Trips to the pool that take `bytes` of a large file to a client that reads on, at most. In `Inline` for
+/// what is not in the kernel's cache; what is there takes none.
+#[must_use]
+pub fn hops_max(mode: Mode, bytes: u64) -> u64 {
+    match mode {
+        Mode::Memory => 0,
+        Mode::Inline => bytes.div_ceil(FILE_CHUNK_BYTES as u64),
+        Mode::OpenInline | Mode::Remote => bytes.div_ceil(WARM_BYTES as u64),
+    }
+}
+
+/// How `file` is read after all: a look at `offset` tells where RWF_NOWAIT is not supported.
+#[must_use]
+pub fn mode_found(file: &OpenFile, offset: u64) -> Mode {
+    let _ = resident(file, offset, 1, &Warm::default(), &mut Vec::new());
+    match file.mode() {
+        Mode::Inline if device::lacks_nowait(file.stat().device) => Mode::OpenInline,
+        mode => mode,
+    }
+}
+
 /// A file that a connection streams, shared with the pool while a read of it runs there.
 pub type Shared = Arc<OpenFile>;
 
@@ -134,7 +155,8 @@ pub fn part_in_pool(
     Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
 }
 
-/// Reads up to `bytes_max` bytes from `offset` in the pool; empty when the file ends there.
+/// Reads up to `bytes_max` bytes from `offset` into the empty `buffer` in the pool; still empty when the
+/// file ends there.
 ///
 /// # Errors
 /// The pool is full.
@@ -142,11 +164,12 @@ pub fn chunk_in_pool(
     file: &Shared,
     offset: u64,
     bytes_max: usize,
+    mut buffer: Vec<u8>,
 ) -> Result<impl Future<Output = io::Result<Vec<u8>>> + use<>, Full> {
     let lane = file.lane();
     let file = Arc::clone(file);
     let job = lane.run(move || {
-        let mut buffer = Vec::with_capacity(bytes_max);
+        buffer.reserve_exact(bytes_max);
         // Filled, so that one hop brings a whole chunk: a short read here would cost another hop.
         while buffer.len() < bytes_max {
             let done = buffer.len();

@@ -14,7 +14,7 @@ pub mod redirect;
 pub mod representation;
 pub mod respond;
 pub mod sidecars;
-mod spa;
+pub mod spa;
 pub mod static_files;
 
 pub use cors::{Cors, Preflight};

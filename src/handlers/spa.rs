@@ -15,17 +15,26 @@ use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
 use crate::semantics::path::{SafePath, has_hidden_segment};
 
-/// Whether a miss for this request would be answered with the page.
-pub(super) fn applies(spa: &Spa, request: &Request<'_>, path: &SafePath<'_>, relative: &[u8]) -> bool {
-    let accept: Vec<_> = request.values("accept").collect();
-    let asking = Asking { sec_fetch_mode: request.values("sec-fetch-mode").next(), accept: &accept };
-    matches!(request.method, Method::Get | Method::Head)
-        && navigation::may_be_page(relative)
+/// Whether a miss for this request is answered with the page where a visitor goes there.
+pub(super) fn may_apply(spa: &Spa, request: &Request<'_>, path: &SafePath<'_>, relative: &[u8]) -> bool {
+    matches!(request.method, Method::Get | Method::Head) && may_be_answered(spa, path, relative)
+}
+
+/// Whether the page may stand for this path.
+#[must_use]
+pub fn may_be_answered(spa: &Spa, path: &SafePath<'_>, relative: &[u8]) -> bool {
+    navigation::may_be_page(relative)
         // A name that is always a miss stays one.
         && !has_hidden_segment(path.decoded(), true)
         && !path.decoded().contains(&0)
         && !spa.exclude.iter().any(|prefix| is_below(path.segments(), prefix))
-        && navigation::is_navigation(&asking)
+}
+
+/// Whether a visitor goes there.
+pub(super) fn is_navigation(request: &Request<'_>) -> bool {
+    let accept: Vec<_> = request.values("accept").collect();
+    let asking = Asking { sec_fetch_mode: request.values("sec-fetch-mode").next(), accept: &accept };
+    navigation::is_navigation(&asking)
 }
 
 fn is_below(path: &[u8], prefix: &[u8]) -> bool {
@@ -107,12 +116,13 @@ impl Page {
 
     fn describe(&self, chosen: Chosen, probe: &Probe, asked: &Asked<'_>) -> Answer {
         let none = || miss::reply(&Miss::NotFound);
-        static_files::found(chosen, probe, &self.spa.page, asked, &self.cache_control, none).map(page)
+        static_files::found(chosen, probe, &self.spa.page, asked, &self.cache_control, none).map(varied)
     }
 }
 
-/// The same URL answers a program with 404: caches have to know what told the two apart.
-fn page(mut reply: Reply) -> Reply {
+/// The same URL answers a visitor with the page and a program with 404: caches have to know what told the
+/// two apart, whichever of them came first.
+pub(super) fn varied(mut reply: Reply) -> Reply {
     reply.fields.vary("Accept, Sec-Fetch-Mode");
     reply
 }

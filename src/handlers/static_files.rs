@@ -88,8 +88,12 @@ impl StaticFiles {
         let Some(spa) = &self.spa else { return answer };
         // Found: nobody has to know whether it was a navigation.
         let is_found = matches!(&answer, Answer::Ready(reply) if reply.status != 404);
-        if is_found || !spa::applies(spa, request, path, relative) {
+        if is_found || !spa::may_apply(spa, request, path, relative) {
             return answer;
+        }
+        if !spa::is_navigation(request) {
+            // A cache that keeps it must not give it to a visitor, who would get the page.
+            return answer.map(|reply| if reply.status == 404 { spa::varied(reply) } else { reply });
         }
         let sidecars = Sidecars::of(request, &self.codings);
         spa::or_page(answer, &self.view, spa, sidecars, &self.cache_control, request)

@@ -45,24 +45,24 @@ pub enum Outcome {
 /// Evaluates the conditions of a GET or HEAD whose answer without them would be 200.
 #[must_use]
 pub fn evaluate(conditions: &Conditions<'_>, validators: &Validators<'_>) -> Outcome {
+    let date = |value: Option<&[u8]>| date::parse_http_date(value?, validators.now_s);
     // Steps 1 and 2: If-Match, and only without it If-Unmodified-Since.
     if !conditions.if_match.is_empty() {
-        if !conditions.if_match.iter().any(|value| etag::match_names(value, validators.tag)) {
+        if !etag::match_names(conditions.if_match, validators.tag) {
             return Outcome::Failed;
         }
     } else if let (Some(since), Some(modified)) =
-        (conditions.if_unmodified_since.and_then(date::parse_http_date), validators.modified_s)
+        (date(conditions.if_unmodified_since), validators.modified_s)
         && modified > since
     {
         return Outcome::Failed;
     }
     // Steps 3 and 4: If-None-Match, and only without it If-Modified-Since.
     if !conditions.if_none_match.is_empty() {
-        if conditions.if_none_match.iter().any(|value| etag::none_match_names(value, validators.tag)) {
+        if etag::none_match_names(conditions.if_none_match, validators.tag) {
             return Outcome::NotModified;
         }
-    } else if let (Some(since), Some(modified)) =
-        (conditions.if_modified_since.and_then(date::parse_http_date), validators.modified_s)
+    } else if let (Some(since), Some(modified)) = (date(conditions.if_modified_since), validators.modified_s)
         && modified <= since
     {
         return Outcome::NotModified;
@@ -80,7 +80,7 @@ fn if_range_holds(value: &[u8], validators: &Validators<'_>) -> bool {
         return validators.tag.is_some_and(|tag| tag.as_bytes() == value);
     }
     let is_strong = |modified: &i64| *modified < validators.now_s;
-    let date = date::parse_http_date(value);
+    let date = date::parse_http_date(value, validators.now_s);
     date.is_some() && date == validators.modified_s.filter(is_strong)
 }
 
@@ -113,6 +113,8 @@ mod tests {
         check(Conditions { if_unmodified_since: Some(BEFORE), ..none }, Outcome::Failed);
         check(Conditions { if_unmodified_since: Some(THEN), ..none }, PROCEED);
         check(Conditions { if_unmodified_since: Some(b"no date"), ..none }, PROCEED);
+        let before_1970 = Some(b"Wed, 31 Dec 1969 23:59:59 GMT".as_slice());
+        check(Conditions { if_unmodified_since: before_1970, ..none }, Outcome::Failed);
         check(Conditions { if_match: &tag, if_unmodified_since: Some(BEFORE), ..none }, PROCEED);
         check(Conditions { if_none_match: &tag, ..none }, Outcome::NotModified);
         check(Conditions { if_none_match: &[b"W/\"5-6-7\""], ..none }, Outcome::NotModified);

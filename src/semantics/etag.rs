@@ -3,6 +3,8 @@
 //! A tag is size and modification time with nanoseconds: no inode, so that replicas behind a
 //! balancer agree (docs/adr/0004-etag.md). Where that time says nothing it is a hash of the content.
 
+use crate::semantics::head::trim;
+
 /// The strong tag of a file; `None` where the mtime says nothing (0 or 1 s: image builders and
 /// package stores flatten all times, so two releases would share one tag; case B08).
 #[must_use]
@@ -42,43 +44,64 @@ pub fn is_flattened(mtime_s: i64) -> bool {
     matches!(mtime_s, 0 | 1)
 }
 
-/// Whether one value of If-None-Match names `current`, by weak comparison. `*` names any.
-/// A list that breaks the grammar ends there: what stood before counts, the rest does not.
+/// Whether If-None-Match names `current`, by weak comparison. `*` names any. The lines of the field are
+/// one list (RFC 9110 §5.3), and where that breaks the grammar it ends: what stood before counts, the
+/// rest does not.
 #[must_use]
-pub fn none_match_names(value: &[u8], current: Option<&str>) -> bool {
+pub fn none_match_names(lines: &[&[u8]], current: Option<&str>) -> bool {
     let opaque = current.map(|current| current.strip_prefix("W/").unwrap_or(current));
-    is_named(value, |_, tag| opaque.is_some_and(|opaque| opaque.as_bytes() == tag))
+    is_named(lines, |_, tag| opaque.is_some_and(|opaque| opaque.as_bytes() == tag))
 }
 
-/// Whether one value of If-Match names `current`, by strong comparison (RFC 9110 §8.8.3.2): a weak tag
-/// never does. `*` names any.
+/// Whether If-Match names `current`, by strong comparison (RFC 9110 §8.8.3.2): a weak tag never does.
+/// `*` names any.
 #[must_use]
-pub fn match_names(value: &[u8], current: Option<&str>) -> bool {
-    is_named(value, |is_weak, tag| !is_weak && current.is_some_and(|current| current.as_bytes() == tag))
+pub fn match_names(lines: &[&[u8]], current: Option<&str>) -> bool {
+    is_named(lines, |is_weak, tag| !is_weak && current.is_some_and(|current| current.as_bytes() == tag))
 }
 
-fn is_named(value: &[u8], is_current: impl Fn(bool, &[u8]) -> bool) -> bool {
-    let value = value.trim_ascii();
-    if value == b"*" {
+fn is_named(lines: &[&[u8]], is_current: impl Fn(bool, &[u8]) -> bool) -> bool {
+    // A star stands alone.
+    if let [line] = lines
+        && trim(line) == b"*"
+    {
         return true;
     }
-    let mut rest = value;
+    // No tag goes on in the next line: a tag has no space, and a line that ends in one is broken.
+    for line in lines {
+        match names_in_line(line, &is_current) {
+            Some(false) => {}
+            outcome => return outcome == Some(true),
+        }
+    }
+    false
+}
+
+/// Whether one line names it; `None` where it breaks the grammar before it does.
+fn names_in_line(line: &[u8], is_current: impl Fn(bool, &[u8]) -> bool) -> Option<bool> {
+    let mut rest = line;
     loop {
         while let [b' ' | b'\t' | b',', tail @ ..] = rest {
             rest = tail;
         }
+        if rest.is_empty() {
+            return Some(false);
+        }
         let weak = rest.strip_prefix(b"W/");
         let opaque = weak.unwrap_or(rest);
-        let Some(end) = opaque.strip_prefix(b"\"").and_then(|inner| memchr::memchr(b'"', inner)) else {
-            return false;
-        };
-        let (tag, tail) = opaque.split_at(end + 2);
-        if is_current(weak.is_some(), tag) {
-            return true;
+        let inner = opaque.strip_prefix(b"\"")?;
+        // etagc: visible, and no quote; a space ends no tag of today (RFC 2616 had them).
+        let length = inner.iter().position(|byte| !matches!(byte, 0x21 | 0x23..=0x7e | 0x80..))?;
+        if inner[length] != b'"' {
+            return None;
         }
-        rest = tail.trim_ascii_start();
-        if !rest.starts_with(b",") {
-            return false;
+        let (tag, tail) = opaque.split_at(length + 2);
+        if is_current(weak.is_some(), tag) {
+            return Some(true);
+        }
+        rest = trim(tail);
+        if !rest.is_empty() && !rest.starts_with(b",") {
+            return None;
         }
     }
 }
@@ -104,14 +127,37 @@ mod tests {
             ("w/\"5-6-7\"", false),
             ("\"x 5-6-7\"", false),
             ("\"a\" \"5-6-7\"", false),
+            ("\"a b\", \"5-6-7\"", false),
             ("\"5-6-7", false),
         ] {
-            assert_eq!(none_match_names(value.as_bytes(), Some(tag)), matches, "{value}");
+            assert_eq!(none_match_names(&[value.as_bytes()], Some(tag)), matches, "{value}");
         }
-        assert!(match_names(b"\"a\", \"5-6-7\"", Some(tag)) && match_names(b"*", None));
-        assert!(!match_names(b"W/\"5-6-7\"", Some(tag)) && !match_names(b"5-6-7", Some(tag)));
-        assert!(none_match_names(b"*", None));
-        assert!(!none_match_names(b"\"a\"", None));
+        let strong = |value: &str, tag| match_names(&[value.as_bytes()], tag);
+        assert!(strong("\"a\", \"5-6-7\"", Some(tag)) && strong("*", None));
+        assert!(!strong("W/\"5-6-7\"", Some(tag)) && !strong("5-6-7", Some(tag)));
+        assert!(none_match_names(&[b"*"], None));
+        assert!(!none_match_names(&[b"\"a\""], None));
+    }
+
+    /// A proxy may join the lines of a field (RFC 9110 §5.3): that must not change what they mean. Each
+    /// line on its own took a `*` beside tags, and went on behind a line that was broken.
+    #[test]
+    fn the_lines_of_a_list_mean_what_they_mean_joined() {
+        for (lines, matches) in [
+            (&["\"a\"", "\"5-6-7\""] as &[&str], true),
+            (&["", "\"5-6-7\""], true),
+            (&["\"5-6-7\"", "broken"], true),
+            (&["broken", "\"5-6-7\""], false),
+            (&["\"a\" \"b\"", "\"5-6-7\""], false),
+            (&["\"a", "b\", \"5-6-7\""], false),
+            (&["*", "\"a\""], false),
+            (&["\"a\"", "*"], false),
+        ] {
+            let separate: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
+            let joined = lines.join(", ");
+            assert_eq!(none_match_names(&separate, Some("\"5-6-7\"")), matches, "{lines:?}");
+            assert_eq!(none_match_names(&[joined.as_bytes()], Some("\"5-6-7\"")), matches, "{joined}");
+        }
     }
 
     #[test]
@@ -132,8 +178,15 @@ mod tests {
     #[test]
     fn a_weak_tag_is_named_by_if_none_match_alone() {
         let tag = Some("W/\"5-gz\"");
-        assert!(none_match_names(b"\"a\", W/\"5-gz\"", tag) && none_match_names(b"\"5-gz\"", tag));
-        assert!(!none_match_names(b"\"5\"", tag));
-        assert!(!match_names(b"W/\"5-gz\"", tag) && !match_names(b"\"5-gz\"", tag) && match_names(b"*", tag));
+        assert!(
+            none_match_names(&[b"\"a\", W/\"5-gz\"" as &[u8]], tag)
+                && none_match_names(&[b"\"5-gz\"" as &[u8]], tag)
+        );
+        assert!(!none_match_names(&[b"\"5\"" as &[u8]], tag));
+        assert!(
+            !match_names(&[b"W/\"5-gz\"" as &[u8]], tag)
+                && !match_names(&[b"\"5-gz\"" as &[u8]], tag)
+                && match_names(&[b"*" as &[u8]], tag)
+        );
     }
 }

@@ -88,11 +88,14 @@ pub struct SafePath<'a> {
 }
 
 impl<'a> SafePath<'a> {
-    /// Normalises a path that begins with `/`.
+    /// Normalises a path.
     ///
     /// # Errors
-    /// A broken escape, `%00`, or dot segments that climb above the root.
+    /// No slash at its beginning, a broken escape, `%00`, or dot segments that climb above the root.
     pub fn parse(path: &'a [u8]) -> Result<SafePath<'a>, BadTarget> {
+        if path.first() != Some(&b'/') {
+            return Err(BadTarget("path without a slash at its beginning"));
+        }
         if is_plain(path) {
             return Ok(SafePath { decoded: Cow::Borrowed(&path[1..]), escaped: Cow::Borrowed(path) });
         }
@@ -287,6 +290,9 @@ mod tests {
             check(path, Err("broken percent-escape"));
         }
         check("/x%00.png", Err("encoded NUL in the path"));
+        for path in ["", "a", "..", "%2f"] {
+            check(path, Err("path without a slash at its beginning"));
+        }
     }
 
     #[test]

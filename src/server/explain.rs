@@ -8,13 +8,17 @@ use tokio::task::LocalSet;
 
 use super::start::open_roots;
 use crate::config::checked::{self, Config, Handler, PathMatch, Route};
+use crate::fs::{Mode, read};
 use crate::handlers::compress::Store;
-use crate::message::{Answer, Request, Service, Where};
+use crate::handlers::spa;
+use crate::limits::{FILE_CHUNK_BYTES, FILE_INLINE_BYTES_MAX, WINDOWS_MAX};
+use crate::message::{Answer, Body, Request, Service, Where};
 use crate::offload::Offload;
 use crate::route::{Match, Site, Table};
 use crate::semantics::head::{Version, is_authority};
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, Target, has_hidden_segment};
+use crate::semantics::range::ByteRange;
 use crate::semantics::status;
 
 /// Explains a request for `url`: a path, or an absolute URL.
@@ -106,12 +110,19 @@ fn describe_lookup(files: &checked::Static, path: &SafePath<'_>, covered: usize)
         return format!("static, an encoded slash or backslash beneath {root}: no file has such a name");
     }
     let shown = relative.escape_ascii();
+    // The request here is no navigation, so its answer does not tell.
+    let or_app = match &files.spa {
+        Some(spa) if spa::may_be_answered(spa, path, relative) => {
+            format!("; {root}/{} for a navigation that finds nothing", spa.page.escape_ascii())
+        }
+        _ => String::new(),
+    };
     if path.has_trailing_slash() {
         let or_list = if files.listing { ", or a list" } else { "" };
-        return format!("static, {root} + {shown} + the first of {:?}{or_list}", files.index);
+        return format!("static, {root} + {shown} + the first of {:?}{or_list}{or_app}", files.index);
     }
     let or_page = if files.clean_urls { ", or that with .html" } else { "" };
-    format!("static, {root} + {shown}{or_page}")
+    format!("static, {root} + {shown}{or_page}{or_app}")
 }
 
 fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) -> Result<(), String> {
@@ -139,5 +150,45 @@ fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) ->
     if !status::is_bodiless(reply.status) {
         let _ = writeln!(text, "          Content-Length: {}", reply.body.len());
     }
+    let _ = writeln!(text, "body      {}", describe_body(&reply.body, request.method));
     Ok(())
+}
+
+/// How the body comes to the socket, and how many trips to the pool that takes.
+fn describe_body(body: &Body, method: Method) -> String {
+    let (file, ranges) = match body {
+        _ if method == Method::Head => return "none for HEAD".to_owned(),
+        Body::Empty => return "none".to_owned(),
+        Body::Shared(_) | Body::Owned(_) | Body::Kept(_) => {
+            return "in memory with the answer: no hop to the pool of its own".to_owned();
+        }
+        Body::File(file, range) => (file, vec![*range]),
+        Body::Parts(parts) => (&parts.file, parts.parts.iter().map(|(_, range)| *range).collect()),
+    };
+    let mode = read::mode_found(file, ranges.first().map_or(0, |range| range.start));
+    let bytes: u64 = ranges.iter().map(ByteRange::len).sum();
+    let small = bytes <= FILE_INLINE_BYTES_MAX;
+    let hops: u64 = match small {
+        true => u64::from(mode != Mode::Memory),
+        false => ranges.iter().map(|range| read::hops_max(mode, range.len())).sum(),
+    };
+    let of = format!("{hops} hop{} for {bytes} bytes", if hops == 1 { "" } else { "s" });
+    let slow = "more for a client that takes little at a time, as nothing is kept for it";
+    match mode {
+        Mode::Memory => "read on the worker, always in memory: no hop to the pool".to_owned(),
+        Mode::Inline if small => {
+            format!("read on the worker, no hop to the pool while it is in the kernel's cache; else {of}")
+        }
+        Mode::Inline => format!(
+            "read on the worker, no hop to the pool while it is in the kernel's cache; what is not takes at most 1 per {} KiB: {of}; {slow}",
+            FILE_CHUNK_BYTES / 1024
+        ),
+        Mode::OpenInline | Mode::Remote if small => format!("read through the pool at once: {of}"),
+        Mode::OpenInline => {
+            format!("read through the pool, then sent by the worker, at most 1 hop per MiB: {of}; {slow}")
+        }
+        Mode::Remote => format!(
+            "read in the pool, at most 1 hop per MiB: {of}; {slow}, and for a fast one while {WINDOWS_MAX} others of its worker are read for"
+        ),
+    }
 }

@@ -15,7 +15,6 @@ use super::start::{Running, launch, prepare};
 use crate::config::checked::{self, Config};
 use crate::limits::TICK_MS;
 use crate::telemetry::log::{self, Level};
-use crate::telemetry::sink::Sink;
 use crate::telemetry::start;
 
 /// How often a drain looks whether it is done.
@@ -92,7 +91,7 @@ impl Signals {
 
 /// Refreshes roots until the end.
 async fn live(config: &checked::Server, mut signals: Signals, running: &Running) -> u8 {
-    let Running { shared, roots, refresher, access_sink } = running;
+    let Running { roots, refresher, .. } = running;
     // To the end: a deployment during a drain is as likely as before it.
     let refresh = async {
         let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
@@ -102,18 +101,14 @@ async fn live(config: &checked::Server, mut signals: Signals, running: &Running)
         }
     };
     tokio::select! {
-        code = leave(config, &mut signals, shared, access_sink.as_ref()) => code,
+        code = leave(config, &mut signals, running) => code,
         () = refresh => 0,
     }
 }
 
 /// Waits for a signal, drains, and hands over the last log lines. A second signal ends at once.
-async fn leave(
-    config: &checked::Server,
-    signals: &mut Signals,
-    shared: &Arc<Shared>,
-    access_sink: Option<&Sink>,
-) -> u8 {
+async fn leave(config: &checked::Server, signals: &mut Signals, running: &Running) -> u8 {
+    let Running { shared, access_sink, .. } = running;
     let first = signals.ending().await;
     let fields = json!({ "signal": first.as_raw_value(), "delay_ms": as_ms(config.drain_delay),
         "timeout_ms": as_ms(config.drain_timeout), "connections": shared.connections.load(Ordering::Relaxed) });
@@ -131,7 +126,8 @@ async fn leave(
     if let Some(sink) = access_sink {
         sink.flush();
     }
-    log::event(Level::Info, "stopped", &json!({ "connections_cut": cut, "exit_code": code }));
+    let fields = json!({ "connections_cut": cut, "exit_code": code, "offload": running.offloaded() });
+    log::event(Level::Info, "stopped", &fields);
     log::flush();
     code
 }

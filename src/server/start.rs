@@ -34,6 +34,21 @@ pub(super) struct Running {
     pub(super) roots: Vec<Arc<Root>>,
     pub(super) refresher: Refresher,
     pub(super) access_sink: Option<Sink>,
+    pool: Pool,
+}
+
+impl Running {
+    /// What the pool did since the start: all its jobs, those to open, read and close files of roots, and
+    /// those that it had no place for.
+    pub(super) fn offloaded(&self) -> serde_json::Value {
+        let is_first = |number: &usize| {
+            let same = |other: &Arc<Root>| Arc::ptr_eq(other, &self.roots[*number]);
+            !self.roots[..*number].iter().any(same)
+        };
+        let of_files: u64 =
+            (0..self.roots.len()).filter(is_first).map(|number| self.roots[number].hops()).sum();
+        json!({ "jobs": self.pool.taken(), "of_files": of_files, "refused": self.pool.refused() })
+    }
 }
 
 /// What is open and ready to be served from: nothing of it takes a request yet.
@@ -142,7 +157,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
     for address in addresses.into_iter().flatten() {
         log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
     }
-    Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink })
+    Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink, pool })
 }
 
 /// Watches the roots for development mode, and says so: nobody should be in it unawares.

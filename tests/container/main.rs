@@ -16,5 +16,6 @@ mod drain;
 mod drain_long;
 mod image;
 mod kubernetes;
+mod layers;
 mod quota;
 mod start;

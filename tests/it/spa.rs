@@ -1,6 +1,6 @@
 //! Single-page apps: which misses are answered with the page, and which stay misses.
 
-use crate::support::{Client, Response, Server, Site};
+use crate::support::{Client, Response, Server, Site, run};
 
 const PAGE: &str = "<!doctype html><div id=app></div>\n";
 const HTML: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
@@ -11,12 +11,15 @@ fn app() -> (Site, Server) {
     site.file("app.js", b"app()\n");
     site.file("docs/index.html", b"docs\n");
     std::fs::create_dir_all(site.root().join("empty")).unwrap();
-    let route = format!(
+    let server = Server::with(&site, "workers = 1", &route(&site));
+    (site, server)
+}
+
+fn route(site: &Site) -> String {
+    format!(
         "[[route]]\npath = \"/\"\nstatic = {{ root = '{}', spa = \"/index.html\", spa_exclude = [\"/api/\"] }}\n",
         site.root().display()
-    );
-    let server = Server::with(&site, "workers = 1", &route);
-    (site, server)
+    )
 }
 
 fn ask(client: &mut Client, method: &str, target: &str, fields: &str) -> Response {
@@ -55,7 +58,11 @@ fn navigations_get_the_page_and_programs_the_truth() {
         ("/users/7", "Accept: text/html\r\nSec-Fetch-Mode: cors\r\n"),
         ("/users/7", ""),
     ] {
-        assert_eq!(ask(&mut client, "GET", target, fields).status, 404, "{target} {fields}");
+        let answer = ask(&mut client, "GET", target, fields);
+        assert_eq!(answer.status, 404, "{target} {fields}");
+        // Where a visitor gets the page, a cache must not give them what a program got.
+        let expected = (target == "/users/7").then_some("Accept, Sec-Fetch-Mode");
+        assert_eq!(answer.field("vary"), expected, "{target} {fields}");
     }
     assert_eq!(ask(&mut client, "GET", "/users/7", "Sec-Fetch-Mode: navigate\r\n").text(), PAGE);
 }
@@ -96,4 +103,22 @@ fn cold_names_get_the_page_too() {
         let answer = ask(&mut client, "GET", &format!("/cold/{number}.js"), HTML);
         assert_eq!(answer.status, 404);
     }
+}
+
+/// What `explain` asks for is no navigation: without a word about the page it would say 404 of an app that
+/// works.
+#[test]
+fn explain_tells_of_the_page() {
+    let site = Site::sample();
+    let config = site.config(&route(&site));
+    let config = config.to_str().unwrap();
+    let check = |target: &str, expected: bool| {
+        let told = run(&["explain", "--config", config, "GET", target]).stdout;
+        let page = format!("; {}/index.html for a navigation that finds nothing\n", site.root().display());
+        assert_eq!(told.contains(&page), expected, "{target}: {told}");
+    };
+    check("/users/7", true);
+    check("/users/", true);
+    check("/users/7.js", false);
+    check("/api/users", false);
 }

@@ -314,6 +314,18 @@ fn handler_values() {
             "types = [\"*\"]",
             "route.static.compress.types: expected a type without parameters such as \"text/*\", found \"*\"",
         ),
+        (
+            "types = []",
+            "route.static.compress.types: expected at least one type, found a list, false turns compression off",
+        ),
+        (
+            "min_size = \"9MiB\"",
+            "route.static.compress.min_size: expected min_size up to max_size, found \"9MiB\" and \"8MiB\"",
+        ),
+        (
+            "max_size = 1000",
+            "route.static.compress.max_size: expected min_size up to max_size, found \"1KiB\" and \"1000B\"",
+        ),
     ] {
         let problems = load_text(
             &Source::default(),

@@ -94,7 +94,7 @@ fn partial_refusal(input: &[u8], limits: &Limits) -> Option<Refusal> {
     match method_end {
         Some(end) if end == 0 || input[end] != b' ' => return Some(Refusal::bad("not an HTTP request")),
         None if input.len() >= METHOD_BYTES_MAX => {
-            return Some(Refusal { status: 501, reason: "method too long" });
+            return Some(METHOD_TOO_LONG);
         }
         _ => {}
     }
@@ -106,6 +106,7 @@ fn partial_refusal(input: &[u8], limits: &Limits) -> Option<Refusal> {
     (input.len() > as_usize(limits.head_bytes_max)).then_some(HEAD_TOO_LARGE)
 }
 
+const METHOD_TOO_LONG: Refusal = Refusal { status: 501, reason: "method too long" };
 const TARGET_TOO_LONG: Refusal = Refusal { status: 414, reason: "request target too long" };
 const HEAD_TOO_LARGE: Refusal = Refusal { status: 431, reason: "request head too large" };
 
@@ -129,6 +130,10 @@ fn complete<'a>(input: &'a [u8], limits: &Limits, storage: &'a mut Storage<'a>) 
     }
     let version = if request.version == Some(1) { Version::Http11 } else { Version::Http10 };
     let method = request.method.unwrap_or_default().as_bytes();
+    // As for half a head: whether the connection lives on must not depend on how its bytes came.
+    if method.len() >= METHOD_BYTES_MAX {
+        return Err(METHOD_TOO_LONG);
+    }
     let fields: &'a [Field<'a>] = request.headers;
     let rules = head::rules(version, fields.iter().map(|field| (field.name, field.value)))?;
     Ok(Head { method, target, version, fields, rules, bytes: input.len() })
@@ -213,7 +218,11 @@ mod tests {
         }
         check(b"GET / HTTP/5.6\r\n\r\n", 505);
         check(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
-        check(&[b"A".repeat(40), b" / HTTP/1.1\r\n".to_vec()].concat(), 501);
+        let method = |bytes: usize, rest: &[u8]| [&b"A".repeat(bytes)[..], b" / HTTP/1.1\r\n", rest].concat();
+        check(&method(31, b""), 0);
+        check(&method(32, b""), 501);
+        check(&method(31, b"Host: a\r\n\r\n"), 200);
+        check(&method(32, b"Host: a\r\n\r\n"), 501);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Large files on a plain connection: read by chunks while they are resident, through the pool where
 //! they are not. Nothing of them is kept for a client that does not read: what the socket did not take
-//! is read again, which costs a copy from the page cache and no buffer a slow reader.
+//! is read again, which costs a copy from the page cache and no buffer a slow reader. Remote files,
+//! where that would be a trip to the pool, have a few windows a worker (`connection::windows`).
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,11 +9,13 @@ use std::task::Poll;
 
 use super::engine::Connection;
 use super::flow::{Cut, Patience};
+use crate::connection::windows::Lent;
 use crate::connection::wire::Wire;
 use crate::fs::read::{self, Shared, Warm};
 use crate::fs::{Mode, OpenFile, Step};
 use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX, WARM_BYTES};
 use crate::semantics::range::ByteRange;
+use crate::sys::clock::monotonic_coarse_ms;
 
 /// Least that is read at once: a socket that takes a little at a time does not cost a system call a
 /// kilobyte.
@@ -26,22 +29,34 @@ enum Sent {
     Cold,
 }
 
+/// What one step of a stream leaves to the next.
+struct Course {
+    /// Bytes that are read at once.
+    chunk: usize,
+    /// What the pool has just read through, where a worker may read but not ask.
+    warm: Warm,
+    /// What the pool read of a remote file.
+    lent: Option<Lent>,
+    /// The client has not lost a window, or has taken a whole chunk since.
+    is_fast: bool,
+}
+
 impl<W: Wire> Connection<W> {
     /// Sends the pending output and a part of the file behind it. Returns how many of its bytes were
     /// sent in any case.
     pub(super) async fn send_part(&mut self, file: &Shared, range: ByteRange) -> (u64, Result<(), Cut>) {
         let ByteRange { start, end } = range;
         let (mut offset, mut turn) = (start, 0);
-        let (mut window, mut warm) = (FILE_CHUNK_BYTES, Warm::default());
+        let mut course = Course { chunk: FILE_CHUNK_BYTES, warm: Warm::default(), lent: None, is_fast: true };
         while offset < end {
             let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
-            let count = match self.send_next(file, offset, left, window, &mut warm).await {
+            let count = match self.send_next(file, offset, left, &mut course).await {
                 Ok(count) => count,
                 Err(cut) => return (offset - start, Err(cut)),
             };
             if count > 0 {
                 // What the socket took last time tells what it will take next time.
-                window = (count * 2).clamp(READ_BYTES_MIN, FILE_CHUNK_BYTES);
+                course.chunk = (count * 2).clamp(READ_BYTES_MIN, FILE_CHUNK_BYTES);
             }
             offset += count as u64;
             turn += count;
@@ -80,31 +95,87 @@ impl<W: Wire> Connection<W> {
         file: &Shared,
         offset: u64,
         left: usize,
-        window: usize,
-        warm: &mut Warm,
+        course: &mut Course,
     ) -> Result<usize, Cut> {
-        if let Sent::Bytes(count) = self.send_resident(file, offset, left.min(window), warm).await? {
+        if let Some(count) = self.send_lent(offset, course).await? {
+            return Ok(count);
+        }
+        let bytes = left.min(course.chunk);
+        if let Sent::Bytes(count) = self.send_resident(file, offset, bytes, &course.warm).await? {
             return Ok(count);
         }
         // Not before the socket has room: a hop for a client that does not read would be for nothing.
         self.flush().await?;
         self.writable().await?;
-        if file.mode() == Mode::OpenInline {
-            let Ok(job) = read::warm_in_pool(file, offset, left.min(WARM_BYTES)) else {
-                return Err(Cut::FileFailed);
-            };
-            *warm = match self.within_wait(job).await {
-                Some(Ok(warm)) => warm,
-                Some(Err(_)) | None => return Err(Cut::FileFailed),
-            };
-            return Ok(0);
+        match file.mode() {
+            Mode::OpenInline => {
+                let Ok(job) = read::warm_in_pool(file, offset, left.min(WARM_BYTES)) else {
+                    return Err(Cut::FileFailed);
+                };
+                course.warm = match self.within_wait(job).await {
+                    Some(Ok(warm)) => warm,
+                    Some(Err(_)) | None => return Err(Cut::FileFailed),
+                };
+                return Ok(0);
+            }
+            Mode::Remote if course.is_fast => {
+                if let Some((lent, buffer)) = self.context.windows.lend(monotonic_coarse_ms()) {
+                    let window = self.read_in_pool(file, offset, left.min(WARM_BYTES), buffer).await?;
+                    lent.fill(offset, window, monotonic_coarse_ms());
+                    course.lent = Some(lent);
+                    return Ok(0);
+                }
+            }
+            Mode::Remote | Mode::Inline | Mode::Memory => {}
         }
-        let Ok(job) = read::chunk_in_pool(file, offset, left.min(window)) else {
-            return Err(Cut::FileFailed);
-        };
+        let chunk = self.read_in_pool(file, offset, bytes, Vec::new()).await?;
+        let count = self.send_some(&chunk).await?;
+        course.is_fast |= count == FILE_CHUNK_BYTES;
+        Ok(count)
+    }
+
+    /// Sends what the socket takes of a window. `None` where there is none for this place, or not any
+    /// more: it went to another while this client took nothing, and what was not sent is read again.
+    async fn send_lent(&mut self, offset: u64, course: &mut Course) -> Result<Option<usize>, Cut> {
+        let Some(lent) = &course.lent else { return Ok(None) };
+        let mut patience = Patience::Fresh;
+        let sent = poll_fn(|task| {
+            let taken = lent.take(offset, monotonic_coarse_ms(), |left| {
+                let turn = &left[..left.len().min(TURN_BYTES_MAX)];
+                match Pin::new(&mut self.wire).poll_write(task, turn) {
+                    Poll::Ready(Ok(0) | Err(_)) => Err(Cut::Client),
+                    Poll::Ready(Ok(count)) => Ok(count),
+                    Poll::Pending => Ok(0),
+                }
+            });
+            match taken.transpose() {
+                Ok(Some(0)) => self.wait_for_reader(task, &mut patience),
+                outcome => Poll::Ready(outcome),
+            }
+        })
+        .await?;
+        if sent.is_none() {
+            course.is_fast = !lent.is_lost();
+            course.lent = None;
+            if !course.is_fast {
+                course.chunk = READ_BYTES_MIN;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Up to `bytes` from `offset` of the file, which is not at its end there.
+    async fn read_in_pool(
+        &mut self,
+        file: &Shared,
+        offset: u64,
+        bytes: usize,
+        buffer: Vec<u8>,
+    ) -> Result<Vec<u8>, Cut> {
+        let Ok(job) = read::chunk_in_pool(file, offset, bytes, buffer) else { return Err(Cut::FileFailed) };
         match self.within_wait(job).await {
             Some(Ok(chunk)) if chunk.is_empty() => Err(Cut::FileShrank),
-            Some(Ok(chunk)) => self.send_some(&chunk).await,
+            Some(Ok(chunk)) => Ok(chunk),
             Some(Err(_)) | None => Err(Cut::FileFailed),
         }
     }

@@ -60,7 +60,10 @@ pub(super) struct State {
     pub(super) next: u64,
     pub(super) kept_bytes: u64,
     pub(super) pending_bytes: u64,
+    pub(super) pending_files: u64,
     pub(super) full_until_ms: u64,
+    /// What is kept no longer, or never was, and is still being sent: slow clients hold it in memory.
+    pub(super) loose: Vec<Arc<[u8]>>,
 }
 
 #[derive(Debug)]
@@ -113,7 +116,25 @@ impl State {
     /// Puts an entry in place of what was kept of another version.
     pub(super) fn put(&mut self, key: Key, entry: Entry) {
         let before = self.entries.insert(key, entry);
-        self.forget(before);
+        if let Some(Outcome::Made(bytes)) = self.forget(before)
+            && Arc::strong_count(&bytes) > 1
+        {
+            self.loose.push(bytes);
+        }
+    }
+
+    /// Takes note of what is sent to who asked for it, and not kept.
+    pub(super) fn loosen(&mut self, outcome: &Outcome) {
+        if let Outcome::Made(bytes) = outcome {
+            self.loose.push(Arc::clone(bytes));
+        }
+    }
+
+    /// Bytes that are sent and not kept; what nobody holds any more is handed out to be freed.
+    pub(super) fn loose_bytes(&mut self) -> (u64, Vec<Arc<[u8]>>) {
+        // Whoever takes bytes out of here does so under the same lock, so a count of one stays one.
+        let free = self.loose.extract_if(.., |bytes| Arc::strong_count(bytes) == 1).collect();
+        (self.loose.iter().map(|bytes| bytes.len() as u64).sum(), free)
     }
 
     fn forget(&mut self, entry: Option<Entry>) -> Option<Outcome> {
@@ -135,7 +156,9 @@ impl State {
         now_ms: u64,
         left: &mut Vec<Outcome>,
     ) -> bool {
-        while self.kept_bytes + cost > bytes_max && left.len() < LEAVE_MAX {
+        let mut turns = LEAVE_MAX;
+        while self.kept_bytes + cost > bytes_max && turns > 0 {
+            turns -= 1;
             let Some((_, key)) = self.order.first_key_value() else { return false };
             let key = *key;
             let used_ms = match self.entries.get(&key).map(|entry| &entry.value) {
@@ -146,7 +169,10 @@ impl State {
                 return false;
             }
             let entry = self.entries.remove(&key);
-            left.extend(self.forget(entry));
+            match self.forget(entry) {
+                Some(Outcome::Made(bytes)) if Arc::strong_count(&bytes) > 1 => self.loose.push(bytes),
+                outcome => left.extend(outcome),
+            }
         }
         true
     }

@@ -15,7 +15,6 @@ use std::time::Duration;
 use crate::config::checked;
 use crate::fs::{OpenFile, Version};
 use crate::handlers::representation::{self, Asked, Form};
-use crate::limits::COMPRESS_WAIT_MS_MAX;
 use crate::message::{Answer, Request};
 use crate::semantics::encoding::{Coding, Wanted};
 use kept::{Look, Outcome, Pending, Way};
@@ -113,10 +112,10 @@ impl Making {
                 return Answer::Ready(representation::reply(file, content, plain, asked));
             }
         };
-        let (asked, coding) = (asked.to_owned(), self.way.coding);
+        let (asked, coding, wait) = (asked.to_owned(), self.way.coding, store.wait);
         Answer::Wait(Box::pin(async move {
             let plain = Form { content_type: &content_type, is_negotiated: true, coding: None };
-            match outcome(pending).await {
+            match outcome(pending, wait).await {
                 Some(Outcome::Made(bytes)) => {
                     let made = Form { coding: Some(coding), ..plain };
                     representation::made(&file, bytes, made, &asked.borrowed())
@@ -128,8 +127,24 @@ impl Making {
 }
 
 /// What a work came to, if it comes to its end in time.
-async fn outcome(mut pending: Pending) -> Option<Outcome> {
-    let end = pending.wait_for(Option::is_some);
-    let end = tokio::time::timeout(Duration::from_millis(COMPRESS_WAIT_MS_MAX), end).await;
+async fn outcome(mut pending: Pending, wait: Duration) -> Option<Outcome> {
+    let end = tokio::time::timeout(wait, pending.wait_for(Option::is_some)).await;
     end.ok()?.ok()?.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::offload::Offload;
+
+    /// A wait as long as `wait_timeout` would turn a file that is there into 503.
+    #[test]
+    fn a_request_waits_for_half_of_its_time_at_most() {
+        let wait_ms = |wait_ms_max| {
+            let limits = Limits { wait_ms_max, ..Limits::default() };
+            Store::new(&limits, Offload::start(1, 10).unwrap()).wait.as_millis()
+        };
+        assert_eq!((wait_ms(1_000), wait_ms(30_000)), (500, 1_000));
+    }
 }

@@ -5,6 +5,7 @@
 //! is not compressed. The lock is held for a lookup or a few insertions, never for a read or an encoder.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::watch;
@@ -12,7 +13,9 @@ use tokio::sync::watch;
 use super::encode::encode;
 use super::kept::{Entry, Key, Look, Outcome, State, Value, Way};
 use crate::fs::{OpenFile, Version, read};
-use crate::limits::{COMPRESSED_FULL_MS, COMPRESSING_BYTES_MAX, Limits};
+use crate::limits::{
+    COMPRESS_WAIT_MS_MAX, COMPRESSED_FULL_MS, COMPRESSING_BYTES_MAX, COMPRESSING_FILES_MAX, Limits,
+};
 use crate::offload::{Lane, Pool};
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::log::{Level, Throttle};
@@ -25,6 +28,8 @@ static FAILED: Throttle = Throttle::new();
 pub struct Store {
     lane: Lane,
     bytes_max: u64,
+    /// How long a request waits for its bytes.
+    pub(super) wait: Duration,
     state: Mutex<State>,
 }
 
@@ -32,8 +37,10 @@ impl Store {
     /// An empty store that works in `pool`.
     #[must_use]
     pub fn new(limits: &Limits, pool: Pool) -> Arc<Store> {
-        let bytes_max = limits.compressed_bytes_max;
-        Arc::new(Store { lane: pool.narrow_lane(), bytes_max, state: Mutex::default() })
+        // Half at most, as the file was looked for before: at `wait_timeout` it would be 503.
+        let wait = Duration::from_millis(COMPRESS_WAIT_MS_MAX.min(limits.wait_ms_max / 2));
+        let (lane, bytes_max) = (pool.narrow_lane(), limits.compressed_bytes_max);
+        Arc::new(Store { lane, bytes_max, wait, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -56,11 +63,15 @@ impl Store {
         if let Some(look) = state.look(&key, &version, now_ms) {
             return look;
         }
-        if now_ms < state.full_until_ms || state.pending_bytes + version.size() > COMPRESSING_BYTES_MAX {
+        let (loose_bytes, _free) = state.loose_bytes();
+        let has_room = state.pending_bytes + loose_bytes + version.size() <= COMPRESSING_BYTES_MAX
+            && state.pending_files < COMPRESSING_FILES_MAX;
+        if now_ms < state.full_until_ms || !has_room {
             return Look::Busy;
         }
         let (sender, pending) = watch::channel(None);
         state.pending_bytes += version.size();
+        state.pending_files += 1;
         state.put(key, Entry { version, value: Value::Pending(pending.clone()) });
         drop(state);
         let work = Work { store: Arc::clone(self), key, version, sender, outcome: Outcome::Failed };
@@ -76,7 +87,11 @@ impl Store {
 
     /// Takes in what a work came to, and what it no longer holds.
     fn finish(&self, key: &Key, version: &Version, outcome: &Outcome) {
-        self.lock().pending_bytes -= version.size();
+        {
+            let mut state = self.lock();
+            state.pending_bytes -= version.size();
+            state.pending_files -= 1;
+        }
         let cost = outcome.cost();
         loop {
             // Freed after the lock.
@@ -85,18 +100,18 @@ impl Store {
             let is_mine =
                 |entry: &Entry| entry.version == *version && matches!(entry.value, Value::Pending(_));
             if !state.entries.get(key).is_some_and(is_mine) {
+                state.loosen(outcome);
                 return;
             }
             let now_ms = monotonic_coarse_ms();
             if matches!(outcome, Outcome::Failed) || !state.make_room(cost, self.bytes_max, now_ms, &mut left)
             {
                 state.entries.remove(key);
+                state.loosen(outcome);
                 if !matches!(outcome, Outcome::Failed) {
                     state.full_until_ms = now_ms + COMPRESSED_FULL_MS;
                     drop(state);
-                    let fields =
-                        json!({ "bytes": self.bytes_max, "hint": "raise compressed_size in [limits]" });
-                    FULL.event(Level::Warn, "no room for compressed files", fields);
+                    tell_no_room(self.bytes_max);
                 }
                 return;
             }
@@ -109,6 +124,11 @@ impl Store {
             }
         }
     }
+}
+
+fn tell_no_room(bytes_max: u64) {
+    let fields = json!({ "bytes": bytes_max, "hint": "raise compressed_size in [limits]" });
+    FULL.event(Level::Warn, "no room for compressed files", fields);
 }
 
 /// A work in progress. However it ends, those who wait for it are told.
@@ -126,7 +146,14 @@ impl Work {
         // Also what an encoder that panics leaves: it would do so each time.
         self.outcome = Outcome::Useless;
         match encode(coding, level, content) {
-            Ok(coded) if coded.len() < content.len() => self.outcome = Outcome::Made(coded.into()),
+            Ok(coded) if coded.len() < content.len() => {
+                let made = Outcome::Made(coded.into());
+                // Larger than all that may be kept: it would be made again for each request.
+                match made.cost() <= self.store.bytes_max {
+                    true => self.outcome = made,
+                    false => tell_no_room(self.store.bytes_max),
+                }
+            }
             Ok(_) => {}
             Err(error) => {
                 let fields = json!({ "coding": coding.name(), "error": error.to_string() });
@@ -144,175 +171,4 @@ impl Drop for Work {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::PathBuf;
-
-    use crate::fs::{Chosen, Found, Links, Root, Step, View};
-    use crate::limits::{COMPRESSED_ENTRY_BYTES, COMPRESSED_KEPT_MS};
-    use crate::offload::Offload;
-    use crate::semantics::encoding::Coding;
-
-    const GZIP: Way = Way { coding: Coding::Gzip, level: 6 };
-
-    struct Files {
-        directory: PathBuf,
-        view: View,
-        store: Arc<Store>,
-    }
-
-    impl Files {
-        fn new(name: &str, compressed_bytes_max: u64) -> Files {
-            let directory = std::env::temp_dir().join(format!("scalws-store-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&directory).unwrap();
-            let pool = Offload::start(4, 100).unwrap();
-            let root = Root::open(&directory, Links::Inside, pool).unwrap();
-            let limits = Limits { compressed_bytes_max, ..Limits::default() };
-            Files { directory, view: View::new(&root), store: Store::new(&limits, pool) }
-        }
-
-        fn write(&self, name: &str, content: &[u8]) -> OpenFile {
-            std::fs::write(self.directory.join(name), content).unwrap();
-            match self.view.open(name.as_bytes(), &[]) {
-                Step::Ready(Ok(Chosen { found: Found::File(file, _), .. })) => file,
-                other => panic!("{name}: {other:?}"),
-            }
-        }
-
-        fn outcome(&self, file: &OpenFile) -> Outcome {
-            match self.store.get(file, GZIP) {
-                Look::Known(outcome) => outcome,
-                Look::Busy => panic!("busy"),
-                Look::Pending(mut pending) => {
-                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                    let end = runtime.block_on(pending.wait_for(Option::is_some)).unwrap();
-                    end.clone().unwrap()
-                }
-            }
-        }
-
-        fn made(&self, file: &OpenFile) -> Arc<[u8]> {
-            match self.outcome(file) {
-                Outcome::Made(bytes) => bytes,
-                other => panic!("{other:?}"),
-            }
-        }
-
-        fn is_known(&self, file: &OpenFile) -> bool {
-            matches!(self.store.known(&Version::of(file.stat()), GZIP), Some(Look::Known(_)))
-        }
-    }
-
-    impl Drop for Files {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.directory);
-        }
-    }
-
-    fn text(seed: u32, lines: u32) -> Vec<u8> {
-        (0..lines).flat_map(|line| format!("{seed} {}\n", line.wrapping_mul(seed)).into_bytes()).collect()
-    }
-
-    #[test]
-    fn a_version_is_compressed_once_and_another_one_again() {
-        let files = Files::new("once", 1 << 20);
-        let file = files.write("a", &text(7, 5_000));
-        // Whoever comes while it is worked on waits for the same work.
-        let looks: Vec<_> = (0..5).map(|_| files.store.get(&file, GZIP)).collect();
-        assert_eq!(files.store.lock().pending_bytes, file.stat().size, "one work, not five");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let mut made = Vec::new();
-        for look in looks {
-            match look {
-                Look::Known(Outcome::Made(bytes)) => made.push(bytes),
-                Look::Pending(mut pending) => {
-                    match runtime.block_on(pending.wait_for(Option::is_some)).unwrap().clone() {
-                        Some(Outcome::Made(bytes)) => made.push(bytes),
-                        other => panic!("{other:?}"),
-                    }
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-        made.push(files.made(&file));
-        assert!(made.iter().all(|bytes| Arc::ptr_eq(bytes, &made[0])), "the same bytes");
-        assert_eq!(files.store.lock().pending_bytes, 0);
-
-        // Written in place: the same file, and nothing of the old version stays.
-        let changed = files.write("a", &text(8, 5_000));
-        assert!(!Arc::ptr_eq(&files.made(&changed), &made[0]));
-        let state = files.store.lock();
-        assert_eq!((state.entries.len(), state.order.len()), (1, 1));
-        let kept: u64 = state
-            .entries
-            .values()
-            .map(|entry| match &entry.value {
-                Value::Done { outcome, .. } => outcome.cost(),
-                Value::Pending(_) => 0,
-            })
-            .sum();
-        assert_eq!(state.kept_bytes, kept);
-    }
-
-    #[test]
-    fn what_changed_since_it_was_opened_is_not_kept() {
-        let files = Files::new("changed", 1 << 20);
-        let file = files.write("a", &text(7, 100));
-        std::fs::write(files.directory.join("a"), text(9, 200)).unwrap();
-        assert!(matches!(files.outcome(&file), Outcome::Failed));
-        assert_eq!(files.store.lock().entries.len(), 0);
-        assert_eq!(files.store.lock().pending_bytes, 0);
-    }
-
-    #[test]
-    fn what_does_not_shrink_is_remembered_as_such() {
-        let files = Files::new("noise", 1 << 20);
-        let mut word = 1_u64;
-        let noise: Vec<u8> = (0..5_000)
-            .map(|_| {
-                word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                word.to_be_bytes()[0]
-            })
-            .collect();
-        let file = files.write("a", &noise);
-        let outcome = files.outcome(&file);
-        assert!(matches!(outcome, Outcome::Useless), "{outcome:?}");
-        assert!(files.is_known(&file));
-    }
-
-    #[test]
-    fn room_is_made_of_what_nobody_asked_for_lately() {
-        let files = Files::new("room", 5_000);
-        let texts = [text(3, 2_000), text(5, 2_000)];
-        let first = files.write("a", &texts[0]);
-        let cost = files.made(&first).len() as u64 + COMPRESSED_ENTRY_BYTES;
-        assert!(cost <= 5_000 && cost * 2 > 5_000, "{cost}");
-        let second = files.write("b", &texts[1]);
-        // Made for who asked, not kept: the first is in use.
-        files.made(&second);
-        assert!(files.is_known(&first) && !files.is_known(&second));
-        assert!(matches!(files.store.get(&second, GZIP), Look::Busy), "not again at once");
-        {
-            let mut state = files.store.lock();
-            state.full_until_ms = 0;
-            for entry in state.entries.values_mut() {
-                if let Value::Done { used_ms, .. } = &mut entry.value {
-                    *used_ms = used_ms.saturating_sub(COMPRESSED_KEPT_MS);
-                }
-            }
-        }
-        files.made(&second);
-        assert!(!files.is_known(&first) && files.is_known(&second));
-        assert!(files.store.lock().kept_bytes <= 5_000);
-    }
-
-    #[test]
-    fn what_is_worked_on_is_bounded() {
-        let files = Files::new("pending", 1 << 20);
-        let file = files.write("a", &text(7, 100));
-        files.store.lock().pending_bytes = COMPRESSING_BYTES_MAX;
-        assert!(matches!(files.store.get(&file, GZIP), Look::Busy));
-        files.store.lock().pending_bytes = 0;
-        files.made(&file);
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use super::{Response, get, until};
+use super::{Folder, Response, get, until};
 
 /// Rights as `compose.yaml` gives them.
 const HARDENED: [&str; 7] =
@@ -66,6 +66,31 @@ pub fn image() -> &'static str {
     IMAGE
 }
 
+/// An image made of the one under test, removed when dropped.
+pub struct Image(String);
+
+impl Image {
+    /// With all of the folder laid over its root directory, in a layer.
+    #[track_caller]
+    pub fn with_layer(folder: &Folder) -> Image {
+        let (name, recipe) = (format!("{}:test", unique_name()), Folder::new());
+        let file = recipe.file("Dockerfile", format!("FROM {}\nCOPY . /\n", image()).as_bytes());
+        let (file, context) = (file.display().to_string(), folder.path().display().to_string());
+        docker(&["build", "--quiet", "--tag", &name, "--file", &file, &context]);
+        Image(name)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = run(&["image", "rm", "--force", &self.0]);
+    }
+}
+
 /// A container of the server, removed when dropped.
 pub struct Container {
     name: String,
@@ -86,11 +111,17 @@ impl Container {
     /// `arguments` for the server (none: the image's own).
     #[track_caller]
     pub fn start(options: &[&str], arguments: &[&str]) -> Container {
+        Self::start_of(image(), options, arguments)
+    }
+
+    /// The same from another image.
+    #[track_caller]
+    pub fn start_of(image: &str, options: &[&str], arguments: &[&str]) -> Container {
         let container = Container { name: unique_name() };
         let mut words = vec!["run", "--detach", "--name", &container.name];
         words.extend(HARDENED);
         words.extend(options);
-        words.push(image());
+        words.push(image);
         words.extend(arguments);
         docker(&words);
         container

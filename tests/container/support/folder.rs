@@ -10,9 +10,18 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new() -> Folder {
+        Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// On the tmpfs that every Linux has.
+    pub fn in_memory() -> Folder {
+        Self::below(Path::new("/dev/shm"))
+    }
+
+    fn below(parent: &Path) -> Folder {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("container-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let name = format!("scalws-container-{}-{number}", std::process::id());
+        let path = parent.join(name);
         // A run that was killed may have left one under the same process id.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();

@@ -6,7 +6,7 @@ mod docker;
 mod folder;
 
 pub use client::{Response, get, request};
-pub use docker::{Container, Project, docker, image};
+pub use docker::{Container, Image, Project, docker, image};
 pub use folder::Folder;
 
 use std::io::Write as _;

@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 /// Opcodes of linux/fuse.h.
-const LOOKUP: u32 = 1;
-const FORGET: u32 = 2;
-const GETATTR: u32 = 3;
-const OPEN: u32 = 14;
-const STATFS: u32 = 17;
-const INIT: u32 = 26;
-const OPENDIR: u32 = 27;
-const ACCESS: u32 = 34;
+pub(super) const LOOKUP: u32 = 1;
+pub(super) const FORGET: u32 = 2;
+pub(super) const GETATTR: u32 = 3;
+pub(super) const OPEN: u32 = 14;
+pub(super) const STATFS: u32 = 17;
+pub(super) const INIT: u32 = 26;
+pub(super) const OPENDIR: u32 = 27;
+pub(super) const ACCESS: u32 = 34;
 const INTERRUPT: u32 = 36;
-const BATCH_FORGET: u32 = 42;
+pub(super) const BATCH_FORGET: u32 = 42;
 
 const FUSE_PARALLEL_DIROPS: u32 = 1 << 18;
 
@@ -133,7 +133,7 @@ fn serve(mut device: File, held: &Held) {
 }
 
 /// fuse_out_header: len, error, unique.
-fn reply(device: &mut File, unique: u64, error: i32, body: &[u8]) {
+pub(super) fn reply(device: &mut File, unique: u64, error: i32, body: &[u8]) {
     let length = u32::try_from(16 + body.len()).unwrap();
     let bytes = [&length.to_le_bytes(), &error.to_le_bytes(), &unique.to_le_bytes() as &[u8], body].concat();
     // The caller may have gone.
@@ -142,7 +142,7 @@ fn reply(device: &mut File, unique: u64, error: i32, body: &[u8]) {
 
 /// fuse_init_out: version 7.31, the kernel's readahead, a write size of a page, and lookups in one
 /// directory side by side: otherwise the kernel lets in one after the other.
-fn init(body: &[u8]) -> Vec<u8> {
+pub(super) fn init(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend(7_u32.to_le_bytes());
     out.extend(31_u32.to_le_bytes());

@@ -2,6 +2,7 @@
 
 mod client;
 pub mod fuse;
+pub mod fuse_files;
 pub mod memory;
 mod mount;
 mod server;
