@@ -174,6 +174,8 @@ impl Slot {
                 Ok((_, read)) => read,
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => continue,
+                // Closed before it read this request: the engine says so, as for a plain end.
+                Err(_) if self.answer.is_untouched() && self.answers > 0 => return Ok(true),
                 Err(error) => {
                     let error = io::Error::from(error);
                     self.answer.close(common.want, &format!("the connection broke ({error})"))?;

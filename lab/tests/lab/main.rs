@@ -1,1 +1,7 @@
 //! Tests of the lab with real servers and real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test says what went wrong by where it stopped")]
+
+mod load;
+mod load_tls;
+mod scripted;
