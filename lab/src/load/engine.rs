@@ -258,7 +258,7 @@ impl Engine {
 
     fn dropped(&self, index: usize) -> Refusal {
         Refusal::new(format!(
-            "the server closed a kept connection without saying so: {} answers came on it, the last of them to {}",
+            "the server closed a kept connection without saying so (answers on it: {}): {}",
             self.slots[index].answers,
             answer_to(&self.plan.request).trim_start_matches("the answer to ")
         ))

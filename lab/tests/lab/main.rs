@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test says what went wrong by where it stopped")]
 
 mod load;
+mod load_probe;
 mod load_tls;
 mod scripted;
