@@ -51,7 +51,7 @@ impl Engine {
             address: plan.address,
             request: plan.request.as_bytes().into(),
             want: Want { status: plan.expect.status, length: Some(plan.expect.length) },
-            tls: tls::config(plan.protocol)?,
+            tls: tls::config(plan.protocol, plan.connections)?,
         };
         let mut engine = Engine {
             slots: (0..plan.connections).map(|_| Slot::new(now)).collect(),

@@ -43,7 +43,7 @@ pub(super) fn fetch(
 ) -> Result<Fetched, Refusal> {
     match protocol {
         Protocol::H2(..) => h2::fetch(address, request, want),
-        _ => over(address, tls::config(protocol)?.as_ref(), request, want, STALL),
+        _ => over(address, tls::config(protocol, 1)?.as_ref(), request, want, STALL),
     }
 }
 

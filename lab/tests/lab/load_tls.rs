@@ -50,6 +50,17 @@ fn handshakes_are_full_or_resumed_as_the_row_says() {
     check(server.address, Protocol::TlsResumed, FRESH, &expect(&body())).unwrap();
 }
 
+/// A resumed handshake that brings one ticket, as OpenSSL's do, replaces the one that it took: first tickets
+/// have to come of full ones, or three connections at once are short of them.
+#[test]
+fn one_ticket_for_each_handshake_is_enough() {
+    let mut config = tls_config(b"http/1.1");
+    config.send_tls13_tickets = 1;
+    let server = server(config, 1);
+    let outcome = run(&plan(server.address, Protocol::TlsResumed)).unwrap();
+    assert_eq!((outcome.requests, outcome.connects), (20, 23));
+}
+
 #[test]
 fn a_server_that_resumes_nothing_is_refused() {
     let mut config = tls_config(b"http/1.1");
