@@ -16,6 +16,8 @@ struct Arguments {
 enum Command {
     /// Names every scenario.
     List,
+    /// Runs a plan of load and prints its outcome as JSON.
+    Load(scalws_lab::load::Load),
 }
 
 fn main() -> ExitCode {
@@ -26,5 +28,15 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Load(load) => match load.run() {
+            Ok(outcome) => {
+                println!("{outcome}");
+                ExitCode::SUCCESS
+            }
+            Err(refusal) => {
+                eprintln!("scalws-lab: {refusal}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
