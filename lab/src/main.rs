@@ -16,10 +16,13 @@ struct Arguments {
 enum Command {
     /// Names every scenario.
     List,
+    /// Compares servers in interleaved, rotated rounds.
+    Bench(Box<scalws_lab::bench::Arguments>),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Bench(arguments) => scalws_lab::bench::run(&arguments),
         Command::List => {
             for scenario in scalws_lab::scenario::SCENARIOS {
                 println!("{:16} {}", scenario.name, scenario.what);
