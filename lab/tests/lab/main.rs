@@ -1,1 +1,3 @@
 //! Tests of the lab with real servers and real sockets.
+
+mod bench;
