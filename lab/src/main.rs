@@ -18,6 +18,8 @@ enum Command {
     List,
     /// Compares servers in interleaved, rotated rounds.
     Bench(Box<scalws_lab::bench::Arguments>),
+    /// Runs a plan of load and prints its outcome as JSON.
+    Load(scalws_lab::load::Load),
 }
 
 fn main() -> ExitCode {
@@ -29,5 +31,15 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Load(load) => match load.run() {
+            Ok(outcome) => {
+                println!("{outcome}");
+                ExitCode::SUCCESS
+            }
+            Err(refusal) => {
+                eprintln!("scalws-lab: {refusal}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
