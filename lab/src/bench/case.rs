@@ -3,12 +3,12 @@
 
 use std::net::SocketAddr;
 
-use super::options::{self, Contestant, Load, Wanted};
+use super::options::{Contestant, Load, Wanted};
 use super::record::{Case, Results, Row};
 use super::statistics::rotation;
 use super::window::{self, Frame, Target};
 use super::{Place, say};
-use crate::scenario::{self, Setup};
+use crate::scenario::Setup;
 use crate::servers::{self, Launch, Running, Server, Started};
 use crate::{Refusal, interrupt, load};
 
@@ -22,7 +22,6 @@ pub fn run(wanted: &Wanted, load: &Load, place: &Place, results: &mut Results) -
     results.cases.push(Case {
         scenario: scenario.name.to_owned(),
         what: scenario.what.to_owned(),
-        features: options::features(scenario),
         connections: load.connections,
         rate: load.rate,
         is_sweep: load.is_sweep,
@@ -152,8 +151,8 @@ fn start(
         }
     };
     row.version = running.version().to_owned();
+    row.features = running.features().to_string();
     row.config = published(running.config(), place);
-    window::stray(running.pid(), &place.cpus.server)?;
     let (request, expect) = load::probe(running.address(), load.scenario, &place.fixture)
         .map_err(|refusal| Refusal::new(format!("first answer: {refusal}")))?;
     Ok(Some(Target { running, request, expect }))
@@ -166,31 +165,10 @@ fn published(config: &str, place: &Place) -> String {
     if here.as_os_str().len() > 1 { config.replace(&*here.to_string_lossy(), ".") } else { config }
 }
 
-/// The proxies' own: a file of 1 KiB by nginx, or by this server where there is no nginx, on the
-/// generator's CPUs, since it is no part of what is measured.
+/// The proxies' own: on the generator's CPUs, as it is no part of what is measured.
 fn backend(load: &Load, place: &Place) -> Result<Option<Running>, Refusal> {
     if load.scenario.setup != Setup::Proxy {
         return Ok(None);
     }
-    let scenario = scenario::find("static-1k").ok_or_else(|| Refusal::new("no scenario for the backend"))?;
-    let mut reason = String::new();
-    for server in [Server::Nginx, Server::Scalws] {
-        let scratch = place.scratch.path().join("backend");
-        std::fs::create_dir_all(&scratch)?;
-        let launch = Launch {
-            server: &server,
-            scenario,
-            fixture: &place.fixture,
-            cpus: &place.cpus.lab,
-            scalws: &place.scalws,
-            scratch: &scratch,
-            backend: None,
-        };
-        match servers::start(&launch) {
-            Ok(Started::Running(running)) => return Ok(Some(running)),
-            Ok(Started::Lacks(why)) => reason = why,
-            Err(refusal) => reason = refusal.to_string(),
-        }
-    }
-    Err(Refusal::new(format!("the proxy's backend does not start: {reason}")))
+    servers::backend(&place.fixture, &place.cpus.lab, place.scratch.path()).map(Some)
 }

@@ -288,33 +288,3 @@ impl Contestant {
         }
     }
 }
-
-/// What is alike on all sides: matched by `servers`, printed with every row.
-#[must_use]
-pub fn features(scenario: &Scenario) -> String {
-    let cache = match scenario.setup {
-        Setup::Uncached => "no cache of open files",
-        Setup::Respond => "no file",
-        _ => "caches of open files valid for one second where the server has one",
-    };
-    let log = if scenario.setup == Setup::AccessLog { "an access log to a file" } else { "no access log" };
-    let compression = match scenario.setup {
-        Setup::Compress => "gzip level 6 on the fly",
-        Setup::Sidecar => "precompressed sidecars looked for",
-        _ => "no compression",
-    };
-    let kept = match scenario.protocol {
-        Protocol::Http1Fresh => "a connection for each request",
-        Protocol::TlsFull => "a full TLS 1.3 handshake for each request",
-        Protocol::TlsResumed => "a resumed TLS 1.3 handshake for each request",
-        Protocol::Tls => "kept connections over TLS 1.3, one cipher suite",
-        Protocol::H2(..) => "kept connections, HTTP/2 over TLS 1.3",
-        Protocol::Http1 => "kept connections",
-    };
-    let backend = if scenario.setup == Setup::Proxy {
-        ", one backend on the generator's CPUs, its connections kept"
-    } else {
-        ""
-    };
-    format!("as many workers as server CPUs, {kept}, {cache}, sendfile, {log}, {compression}{backend}")
-}

@@ -59,8 +59,6 @@ pub struct Case {
     pub scenario: String,
     /// What it is about.
     pub what: String,
-    /// What is alike on all sides.
-    pub features: String,
     /// At once.
     pub connections: u32,
     /// Requests a second that are sent whether or not answers come (open loop); `None`: closed loop.
@@ -78,6 +76,8 @@ pub struct Row {
     pub server: String,
     /// What it says of itself.
     pub version: String,
+    /// What it has on and off.
+    pub features: String,
     /// What it was configured with.
     pub config: String,
     /// Why there is `-` for it: it cannot do this.
@@ -89,7 +89,7 @@ pub struct Row {
 }
 
 /// One server under load, once.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Window {
     /// From 1.
     pub round: u32,

@@ -31,6 +31,7 @@ fn row(server: &str, cpu_us: [u64; 3], busy: f64) -> Row {
     Row {
         server: server.into(),
         version: format!("{server}/1.0"),
+        features: "log: off; keep-alive: kept".into(),
         config: "workers 1;\n".into(),
         windows,
         ..Row::default()
@@ -51,7 +52,7 @@ pub(crate) fn results() -> Results {
         started: "2026-11-30 15:44:01 UTC".into(),
         command_line: "scalws-lab bench static-1k".into(),
         machine: serde_json::json!({
-            "cpu": "Some CPU", "cpus": 2, "commit": "abc123", "docker": null, "mitigations": ["a", "b"],
+            "cpu": "Some CPU", "cpus": 2, "commit": "abc123", "docker": null, "cpus_allowed": [0, 1], "mitigations": {"a": "b", "c": "d"},
         }),
         conditions: Conditions {
             rounds: 3,
@@ -65,7 +66,6 @@ pub(crate) fn results() -> Results {
         cases: vec![Case {
             scenario: "static-1k".into(),
             what: "1,024 bytes".into(),
-            features: "connections kept".into(),
             connections: 64,
             rate: None,
             is_sweep: false,

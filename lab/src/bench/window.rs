@@ -1,13 +1,13 @@
 //! One window: checked, warmed, counted, checked again. Whatever is wrong is a refusal, never a number.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::options::Load;
 use super::record::Window;
-use crate::load::{self, Expect, Outcome, Plan, Until};
+use crate::load::{self, Bounds, Expect, Outcome, Plan, Until};
 use crate::measure::{self, Counters};
 use crate::servers::Running;
 use crate::{Refusal, cpus, interrupt};
@@ -22,7 +22,7 @@ const LOG_CHARACTERS_MAX: usize = 300;
 
 /// A server that answered the probe, and what every later answer has to be.
 pub struct Target {
-    /// The server; `None` once it was ended.
+    /// The server.
     pub running: Running,
     /// What is sent.
     pub request: String,
@@ -76,20 +76,19 @@ fn steps(target: &mut Target, frame: &Frame<'_>, round: u32) -> Result<Window, R
         protocol: frame.load.scenario.protocol,
         connections: frame.load.connections,
         request: target.request.clone(),
-        expect: Expect {
-            status: target.expect.status,
-            length: target.expect.length,
-            sha256: target.expect.sha256.clone(),
-        },
+        expect: target.expect.clone(),
         until: Until::Seconds(seconds),
         rate: frame.load.rate,
     };
     let (warmup, window) = (plan(frame.warmup_seconds), plan(frame.seconds));
-    drive(warmup, frame.warmup_seconds, frame.lab_cpus).map_err(|refusal| within("warming up", &refusal))?;
+    Generator::connect(warmup, frame)
+        .and_then(Generator::run)
+        .map_err(|refusal| within("warming up", &refusal))?;
+    let generator = Generator::connect(window, frame).map_err(|refusal| within("in the window", &refusal))?;
+    // Connections and handshakes are made: from here on there are requests only.
     let before = Counters::of_tree(pid)?;
     let started = Instant::now();
-    let outcome =
-        drive(window, frame.seconds, frame.lab_cpus).map_err(|refusal| within("in the window", &refusal))?;
+    let outcome = generator.run().map_err(|refusal| within("in the window", &refusal))?;
     let after = Counters::of_tree(pid)?;
     let counted_seconds = started.elapsed().as_secs_f64();
     let pss_bytes = measure::pss_bytes(pid).ok();
@@ -138,28 +137,57 @@ pub fn stray(pid: u32, server_cpus: &[usize]) -> Result<(), Refusal> {
     }
 }
 
-/// Runs the generator on a thread of its own. After Ctrl-C nobody waits for it: its server is ended, and
-/// the process with it.
-fn drive(plan: Plan, seconds: f64, lab_cpus: &[usize]) -> Result<Outcome, Refusal> {
-    let (sender, receiver) = mpsc::channel();
-    let pinned = lab_cpus.to_vec();
-    thread::spawn(move || {
-        let outcome = cpus::pin(None, &pinned).and_then(|()| load::run(&plan));
-        // Nobody is left to hear it after Ctrl-C.
-        let _ = sender.send(outcome);
-    });
-    let deadline = Instant::now() + Duration::from_secs_f64(seconds) + GRACE;
-    loop {
-        match receiver.recv_timeout(LOOK) {
-            Ok(outcome) => return outcome,
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Refusal::new("the generator ended without a result"));
+/// The generator on its pinned thread, connected. After Ctrl-C nobody waits for it: its server is ended,
+/// and the process with it.
+struct Generator {
+    go: Sender<()>,
+    /// `None` once it is connected, then the outcome.
+    results: Receiver<Result<Option<Outcome>, Refusal>>,
+    deadline: Instant,
+}
+
+impl Generator {
+    fn connect(plan: Plan, frame: &Frame<'_>) -> Result<Generator, Refusal> {
+        let (sender, results) = mpsc::channel();
+        let (go, going) = mpsc::channel();
+        let (pinned, until) = (frame.lab_cpus.to_vec(), plan.until);
+        thread::spawn(move || {
+            let bounds = Bounds { stop: interrupt::requested, ..Bounds::default() };
+            let ready = cpus::pin(None, &pinned).and_then(|()| load::connect(&plan, bounds));
+            // Where nobody is left to hear it, the process is about to end.
+            let _ = match ready {
+                Err(refusal) => sender.send(Err(refusal)),
+                Ok(ready) => sender.send(Ok(None)).and_then(|()| match going.recv() {
+                    Ok(()) => sender.send(ready.run().map(Some)),
+                    Err(_) => Ok(()),
+                }),
+            };
+        });
+        let seconds = if let Until::Seconds(seconds) = until { seconds } else { 0.0 };
+        let deadline = Instant::now() + Duration::from_secs_f64(seconds) + GRACE;
+        let generator = Generator { go, results, deadline };
+        generator.next().map(|_| generator)
+    }
+
+    fn run(self) -> Result<Outcome, Refusal> {
+        let silent = || Refusal::new("the generator ended without a result");
+        self.go.send(()).map_err(|_| silent())?;
+        self.next()?.ok_or_else(silent)
+    }
+
+    fn next(&self) -> Result<Option<Outcome>, Refusal> {
+        loop {
+            match self.results.recv_timeout(LOOK) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Refusal::new("the generator ended without a result"));
+                }
+                Err(RecvTimeoutError::Timeout) if interrupt::requested() => return Err(interrupt::refusal()),
+                Err(RecvTimeoutError::Timeout) if Instant::now() > self.deadline => {
+                    return Err(Refusal::new(format!("the generator is {} s late", GRACE.as_secs())));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            Err(RecvTimeoutError::Timeout) if interrupt::requested() => return Err(interrupt::refusal()),
-            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                return Err(Refusal::new(format!("the generator is {} s late", GRACE.as_secs())));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }

@@ -84,7 +84,6 @@ impl Pace {
         self.start
     }
 
-
     /// A connection is free: the moment from which the latency of a request that may be sent now counts.
     pub(super) fn take(&mut self, now: Instant) -> Option<Instant> {
         if self.is_over(now) {

@@ -62,6 +62,13 @@ fn machine(page: &mut String, results: &Results) {
         let value = match value {
             serde_json::Value::Null => continue,
             serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Object(pairs) => {
+                let pairs = pairs.iter().map(|(name, value)| match value.as_str() {
+                    Some(text) => format!("{name}: {text}"),
+                    None => format!("{name}: {value}"),
+                });
+                pairs.collect::<Vec<_>>().join("; ")
+            }
             serde_json::Value::Array(values) => {
                 let texts =
                     values.iter().map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
@@ -86,17 +93,36 @@ fn summary(page: &mut String, results: &Results) {
     push(page, &format!("## CPU per request relative to {reference}\n"));
     push(page, &format!("| scenario | {reference} µs | {} |", servers.join(" | ")));
     push(page, &format!("|---|---|{}", "---|".repeat(servers.len())));
+    let mut has_star = false;
     for case in &results.cases {
         let divisor = case.row(reference);
         let cost = divisor.and_then(|row| row.spread(|window| window.cpu_us_per_request()));
         let mut line = format!("| {} | {} |", title(case), cost.map_or("-".into(), number));
         for server in &servers {
             let ratio = case.row(server).and_then(|row| row.ratio_to(divisor?));
-            let _ = write!(line, " {} |", ratio.map_or("-".into(), relation));
+            let is_marked = case.row(server).is_some_and(|row| mark(results, case, row).is_some());
+            let star = if ratio.is_some() && is_marked { " \\*" } else { "" };
+            has_star |= !star.is_empty();
+            let _ = write!(line, " {}{star} |", ratio.map_or("-".into(), relation));
         }
         push(page, &line);
     }
     page.push('\n');
+    if has_star {
+        push(page, "\\* generator-bound or shared: see below its table.\n");
+    }
+}
+
+/// Why a row is not what it seems: on shared CPUs, or of a server that waited.
+fn mark(results: &Results, case: &Case, row: &Row) -> Option<String> {
+    if results.conditions.is_shared {
+        return Some("**shared**, server and generator run on the same CPU".to_owned());
+    }
+    let busy = row.spread(|window| window.busy(results.conditions.server_cpus.len()))?;
+    (case.rate.is_none() && busy.median < BUSY_MIN).then(|| {
+        let percent = busy.median * 100.0;
+        format!("**generator-bound**, {percent:.0} % busy: it waited for requests, and an idle server pays more wake-ups")
+    })
 }
 
 fn title(case: &Case) -> String {
@@ -111,10 +137,7 @@ fn details(page: &mut String, results: &Results, case: &Case) {
     let references = &results.conditions.references;
     let kind = if case.rate.is_some() { "open loop" } else { "closed loop" };
     push(page, &format!("## {}\n", title(case)));
-    push(
-        page,
-        &format!("{}; {} connections, {kind}. Alike: {}.\n", case.what, case.connections, case.features),
-    );
+    push(page, &format!("{}; {} connections, {kind}.\n", case.what, case.connections));
     let mut header = "| server | CPU µs/request |".to_owned();
     for reference in references {
         let _ = write!(header, " ÷ {reference} |");
@@ -138,12 +161,12 @@ fn details(page: &mut String, results: &Results, case: &Case) {
         push(page, &line(results, case, row));
     }
     page.push('\n');
-    let mut has_notes = false;
-    for note in case.rows.iter().flat_map(|row| notes(results, case, row)) {
-        push(page, &format!("- {note}"));
-        has_notes = true;
-    }
-    if has_notes {
+    let features = case.rows.iter().filter(|row| row.is_sound() && !row.features.is_empty());
+    let features = features.map(|row| format!("{} has {}.", row.server, row.features));
+    let all: Vec<String> =
+        case.rows.iter().flat_map(|row| notes(results, case, row)).chain(features).collect();
+    all.iter().for_each(|note| push(page, &format!("- {note}")));
+    if !all.is_empty() {
         page.push('\n');
     }
 }
@@ -199,15 +222,8 @@ fn notes(results: &Results, case: &Case, row: &Row) -> Vec<String> {
         return vec![format!("{name}: `-`, the run ended before its first window.")];
     }
     let mut notes = Vec::new();
-    let servers = results.conditions.server_cpus.len();
-    let busy = row.spread(|window| window.busy(servers));
-    if results.conditions.is_shared {
-        notes.push(format!("{name}: **shared**, server and generator run on the same CPU."));
-    } else if let Some(busy) = busy.filter(|busy| case.rate.is_none() && busy.median < BUSY_MIN) {
-        notes.push(format!(
-            "{name}: **generator-bound**, {:.0} % busy: it waited for requests, and an idle server pays more wake-ups.",
-            busy.median * 100.0
-        ));
+    if let Some(mark) = mark(results, case, row) {
+        notes.push(format!("{name}: {mark}."));
     }
     if row.windows.len() < ROUNDS_MIN as usize {
         notes.push(format!("{name}: **{} of {ROUNDS_MIN} rounds** at least: no claim.", row.windows.len()));

@@ -35,7 +35,12 @@ impl Bench {
     /// With windows as short as they can be, which other arguments may override.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_scalws-lab"));
-        command.arg("bench").args(["--out", "out", "--rounds=3", "--seconds=0.2", "--warmup=0.1"]);
+        command.arg("bench").args(["--out", "out"]);
+        for (option, value) in [("--rounds", "3"), ("--seconds", "0.2"), ("--warmup", "0.1")] {
+            if !arguments.contains(&option) {
+                command.args([option, value]);
+            }
+        }
         command.args(arguments).current_dir(&self.directory);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
