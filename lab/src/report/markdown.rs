@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::bench::record::{BUSY_MIN, Case, ROUNDS_MIN, Results, Row};
+use crate::bench::record::{BUSY_MIN, Case, ROUNDS_MIN, Results, Row, Window};
 use crate::bench::statistics::Spread;
 
 /// The whole page.
@@ -181,6 +181,7 @@ fn line(results: &Results, case: &Case, row: &Row) -> String {
     }
     let servers = results.conditions.server_cpus.len();
     let show = |value: Option<Spread>| value.map_or("-".to_owned(), number);
+    let count = |of: fn(&Window) -> u64| row.spread(|window| of(window) as f64).map_or("-".to_owned(), whole);
     let _ = write!(line, " {} |", show(row.spread(|window| window.cpu_us_per_request())));
     for reference in references {
         let ratio = case.row(reference).and_then(|other| row.ratio_to(other));
@@ -195,16 +196,18 @@ fn line(results: &Results, case: &Case, row: &Row) -> String {
         row.spread(|window| window.busy(servers) * 100.0),
         row.spread(|window| per_request(window.cost.voluntary_switches, window.requests)),
         row.spread(|window| per_request(window.cost.involuntary_switches, window.requests)),
-        row.spread(|window| window.cost.threads as f64),
-        Spread::of(pss),
-        row.spread(|window| window.latency_us.p50 as f64),
-        row.spread(|window| window.latency_us.p90 as f64),
-        row.spread(|window| window.latency_us.p99 as f64),
-        row.spread(|window| window.latency_us.p99_9 as f64),
-        row.spread(|window| window.latency_us.max as f64),
     ];
+    let cells = cells.into_iter().map(show).chain([
+        count(|window| window.cost.threads),
+        show(Spread::of(pss)),
+        count(|window| window.latency_us.p50),
+        count(|window| window.latency_us.p90),
+        count(|window| window.latency_us.p99),
+        count(|window| window.latency_us.p99_9),
+        count(|window| window.latency_us.max),
+    ]);
     for cell in cells {
-        let _ = write!(line, " {} |", show(cell));
+        let _ = write!(line, " {cell} |");
     }
     line
 }
@@ -231,7 +234,7 @@ fn notes(results: &Results, case: &Case, row: &Row) -> Vec<String> {
     notes
 }
 
-/// Three digits that count, thousands apart.
+/// Three digits that count.
 fn figure(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -247,10 +250,14 @@ fn figure(value: f64) -> String {
         _ => 4,
     };
     let plain = format!("{value:.decimals$}");
-    let Some(digits) = (decimals == 0).then(|| plain.clone()) else { return plain };
+    if decimals == 0 { grouped(&plain) } else { plain }
+}
+
+/// Thousands apart.
+fn grouped(digits: &str) -> String {
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -260,6 +267,13 @@ fn figure(value: f64) -> String {
 
 fn number(spread: Spread) -> String {
     let (median, min, max) = (figure(spread.median), figure(spread.min), figure(spread.max));
+    if min == max { median } else { format!("{median} ({min}–{max})") }
+}
+
+/// What is counted has no decimals, but for a median between two.
+fn whole(spread: Spread) -> String {
+    let one = |value: f64| if value.fract() == 0.0 { grouped(&format!("{value:.0}")) } else { figure(value) };
+    let (median, min, max) = (one(spread.median), one(spread.min), one(spread.max));
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 

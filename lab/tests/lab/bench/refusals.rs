@@ -73,7 +73,7 @@ fn a_server_that_is_killed_in_a_window() {
         let tree = scalws_lab::measure::tree(lab.id());
         let is_server = |pid: &&u32| {
             let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.contains("python") && line.contains("odd_server.py")
+            **pid != lab.id() && line.contains("odd_server.py")
         };
         if let Some(pid) = tree.iter().find(is_server) {
             break *pid;
@@ -128,14 +128,38 @@ fn a_program_that_is_not_there() {
     refused(&Bench::new(), "bad=/nowhere/server --port {port}", &["/nowhere/server"]);
 }
 
+/// In a tree of its own, with a commit that is no program.
 #[test]
 fn a_build_that_fails_is_one_line() {
     let bench = Bench::new();
-    let ended = bench.run(&["--servers", &good("a"), "--base", "no-such-reference", "static-1k"]);
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    let last = ended.stderr.lines().last().unwrap();
-    assert!(last.starts_with("scalws-lab: ") && last.contains("no-such-reference"), "{}", ended.stderr);
-    assert_eq!(ended.stdout, "");
+    let write = |name: &str, text: &str| {
+        let path = bench.directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("Cargo.toml", "[package]\nname = \"scalws\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+    write("Cargo.lock", "version = 4\n\n[[package]]\nname = \"scalws\"\nversion = \"0.1.0\"\n");
+    write("lab/Cargo.toml", "");
+    write("src/main.rs", "fn main( {}\n");
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let mut git = std::process::Command::new("git");
+        let ended = git.args(identity).args(arguments).current_dir(&bench.directory).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "broken"]);
+    let fails = |reference: &str, expected: &str| {
+        let ended = bench.run(&["--servers", &good("a"), "--base", reference, "static-1k"]);
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!((ended.code, lines.len()), (Some(1), 2), "{}", ended.stderr);
+        assert_eq!(lines[0], format!("scalws-lab: building scalws of {reference}"));
+        assert!(lines[1].starts_with("scalws-lab: ") && lines[1].contains(expected), "{}", ended.stderr);
+        assert_eq!(ended.stdout, "", "no table");
+    };
+    fails("HEAD", "HEAD does not build (release): ");
+    fails("no-such-reference", "there is no commit no-such-reference");
     let missing = bench.run(&["--scalws", "nowhere/scalws", "--servers", &good("a"), "static-1k"]);
     missing.is_one_line(1, "--scalws: there is no file nowhere/scalws");
 }
