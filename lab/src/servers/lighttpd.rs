@@ -104,7 +104,8 @@ mimetype.assign = (\".html\" => \"text/html\", \".css\" => \"text/css\", \".txt\
 fn features(place: &Place<'_>) -> Features {
     Features {
         cache: match place.setup() {
-            Setup::Uncached => "none".into(),
+            // Seen in its system calls: no open, as it has no setting for that.
+            Setup::Uncached => "a stat on every request; open files are kept all the same".into(),
             _ => "stat and open files, valid 1 s".into(),
         },
         send: match place.certificate {
@@ -112,7 +113,7 @@ fn features(place: &Place<'_>) -> Features {
             None => "sendfile; small files read and sent with the head".into(),
         },
         log: match place.setup() {
-            Setup::AccessLog => "combined, to a file, in batches".into(),
+            Setup::AccessLog => "combined, to a file, in batches of about a second".into(),
             _ => "off".into(),
         },
         keep_alive: format!("{KEEP_ALIVE_REQUESTS_MAX} requests (its most), 60 s idle"),

@@ -100,6 +100,9 @@ impl FromStr for Server {
             Some(_) => Err(Refusal::new(format!(
                 "{text}: expected NAME=COMMAND, the name of letters, digits, '-', '_', '.' or '@'"
             ))),
+            None if text.starts_with("scalws@") => {
+                Err(Refusal::new(format!("{text}: another commit is named by --base")))
+            }
             None => Err(Refusal::new(format!("no server {text}; there are {names} and NAME=COMMAND"))),
         }
     }
@@ -222,6 +225,7 @@ mod tests {
             assert!(refusal.contains(expected), "{text}: {refusal}");
         };
         check("apache", "there are scalws, nginx, nginx-uncached");
+        check("scalws@main", "by --base");
         check("nginx=./nginx", "the name nginx is taken");
         check("a/b=x", "expected NAME=COMMAND");
         check("mine=", "expected NAME=COMMAND");
