@@ -51,7 +51,7 @@ impl Engine {
             address: plan.address,
             request: plan.request.as_bytes().into(),
             want: Want { status: plan.expect.status, length: Some(plan.expect.length) },
-            tls: tls::config(plan.protocol)?,
+            tls: tls::config(plan.protocol, plan.connections)?,
         };
         let mut engine = Engine {
             slots: (0..plan.connections).map(|_| Slot::new(now)).collect(),
@@ -258,7 +258,7 @@ impl Engine {
 
     fn dropped(&self, index: usize) -> Refusal {
         Refusal::new(format!(
-            "the server closed a kept connection without saying so: {} answers came on it, the last of them to {}",
+            "the server closed a kept connection without saying so (answers on it: {}): {}",
             self.slots[index].answers,
             answer_to(&self.plan.request).trim_start_matches("the answer to ")
         ))

@@ -43,7 +43,7 @@ pub(super) fn fetch(
 ) -> Result<Fetched, Refusal> {
     match protocol {
         Protocol::H2(..) => h2::fetch(address, request, want),
-        _ => over(address, tls::config(protocol)?.as_ref(), request, want, STALL),
+        _ => over(address, tls::config(protocol, 1)?.as_ref(), request, want, STALL),
     }
 }
 
@@ -61,8 +61,13 @@ pub(super) fn connect(
     let Some(config) = tls else { return Ok((socket, None)) };
     let mut tls = tls::connection(config)?;
     while tls.is_handshaking() {
-        tls.complete_io(&mut socket)
-            .map_err(|error| Refusal::new(format!("the TLS handshake with {address} failed: {error}")))?;
+        tls.complete_io(&mut socket).map_err(|error| {
+            let what = match error.kind() {
+                ErrorKind::WouldBlock => format!("nothing within {} s", stall.as_secs_f64()),
+                _ => error.to_string(),
+            };
+            Refusal::new(format!("the TLS handshake with {address} failed: {what}"))
+        })?;
     }
     Ok((socket, Some(tls)))
 }

@@ -286,7 +286,7 @@ fn runtime() -> Result<Runtime, Refusal> {
 }
 
 fn config() -> Result<Arc<ClientConfig>, Refusal> {
-    tls::config(Protocol::H2(1, 1))?.ok_or_else(|| Refusal::new("HTTP/2 without TLS is not offered"))
+    tls::config(Protocol::H2(1, 1), 1)?.ok_or_else(|| Refusal::new("HTTP/2 without TLS is not offered"))
 }
 
 /// The request as HTTP/1.1 writes it, taken apart.

@@ -23,10 +23,10 @@ use crate::scenario::Protocol;
 pub(super) const NAME: &str = "localhost";
 
 /// Tickets kept: some for each of the most connections of a sweep (500), as servers send one to four.
-const TICKETS_MAX: usize = 4_096;
+const TICKETS_MAX: usize = 16_384;
 
-/// How that protocol's connections begin; `None` without TLS.
-pub(super) fn config(protocol: Protocol) -> Result<Option<Arc<ClientConfig>>, Refusal> {
+/// How that protocol's connections begin, so many at once; `None` without TLS.
+pub(super) fn config(protocol: Protocol, connections: u32) -> Result<Option<Arc<ClientConfig>>, Refusal> {
     if !protocol.is_tls() {
         return Ok(None);
     }
@@ -46,7 +46,10 @@ pub(super) fn config(protocol: Protocol) -> Result<Option<Arc<ClientConfig>>, Re
         _ => vec![b"http/1.1".to_vec()],
     };
     config.resumption = match protocol {
-        Protocol::TlsResumed => Resumption::store(Arc::new(Tickets::default())),
+        Protocol::TlsResumed => {
+            let wanted = connections as usize;
+            Resumption::store(Arc::new(Tickets { wanted, kept: Mutex::default() }))
+        }
         _ => Resumption::disabled(),
     };
     Ok(Some(Arc::new(config)))
@@ -74,8 +77,20 @@ pub(super) fn judge(protocol: Protocol, kind: Option<HandshakeKind>) -> Result<(
 
 /// Uses each ticket once, the newest first, as RFC 8446 appendix C.4 wants it of clients. rustls' own store
 /// keeps eight for a server: fewer than there are connections at once.
+///
+/// None is given before there were as many as connections at once: a resumed handshake brings one for the one
+/// that it took (OpenSSL), so a stock that was handed out while it grew would not grow.
+#[derive(Debug)]
+struct Tickets {
+    wanted: usize,
+    kept: Mutex<Kept>,
+}
+
 #[derive(Debug, Default)]
-struct Tickets(Mutex<VecDeque<Tls13ClientSessionValue>>);
+struct Kept {
+    tickets: VecDeque<Tls13ClientSessionValue>,
+    were_enough: bool,
+}
 
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
@@ -93,15 +108,17 @@ impl ClientSessionStore for Tickets {
     fn remove_tls12_session(&self, _: &ServerName<'static>) {}
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tickets.len() == TICKETS_MAX {
-            tickets.pop_front();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.tickets.len() == TICKETS_MAX {
+            kept.tickets.pop_front();
         }
-        tickets.push_back(ticket);
+        kept.tickets.push_back(ticket);
+        kept.were_enough |= kept.tickets.len() >= self.wanted;
     }
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_back()
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.were_enough { kept.tickets.pop_back() } else { None }
     }
 }
 
