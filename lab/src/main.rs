@@ -16,12 +16,15 @@ struct Arguments {
 enum Command {
     /// Names every scenario.
     List,
+    /// Compares servers in interleaved, rotated rounds.
+    Bench(Box<scalws_lab::bench::Arguments>),
     /// Runs a plan of load and prints its outcome as JSON.
     Load(scalws_lab::load::Load),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Bench(arguments) => scalws_lab::bench::run(&arguments),
         Command::List => {
             for scenario in scalws_lab::scenario::SCENARIOS {
                 println!("{:16} {}", scenario.name, scenario.what);

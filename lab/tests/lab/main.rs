@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what went wrong by where it stopped")]
 
+mod bench;
 mod load;
 mod load_probe;
 mod load_tls;
 mod scripted;
+mod servers;
