@@ -8,6 +8,8 @@
 pub mod bench;
 pub mod cpus;
 pub mod fixture;
+pub mod inproc;
+pub mod instructions;
 pub mod interrupt;
 pub mod load;
 pub mod measure;

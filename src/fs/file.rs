@@ -25,6 +25,17 @@ impl OpenFile {
         OpenFile { fd: Some(fd), stat, mode, lane }
     }
 
+    /// An open file that did not come through the resolver: for benches under valgrind, which has no
+    /// openat2.
+    ///
+    /// # Errors
+    /// fstat(2) fails.
+    #[cfg(feature = "bench")]
+    pub fn adopt(fd: OwnedFd, lane: Lane) -> std::io::Result<OpenFile> {
+        let stat = fstat(fd.as_fd())?;
+        Ok(OpenFile::new(fd, stat, Mode::Inline, lane))
+    }
+
     /// Facts from the `fstat` right after it was opened.
     #[must_use]
     pub fn stat(&self) -> &Stat {

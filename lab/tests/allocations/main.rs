@@ -1,0 +1,73 @@
+//! Allocations and bytes for each of 10,000 requests on one connection, beside axum with the same fixed
+//! answer. A test binary of its own: the allocator counts for the whole process.
+
+#![allow(clippy::unwrap_used, reason = "in a test the line says it best")]
+
+use std::alloc::System;
+
+use scalws_lab::fixture::Fixture;
+use scalws_lab::inproc::{OneFile, PING, REQUEST, RESPOND, serve, site};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const REQUESTS: usize = 10_000;
+
+/// Allocations and bytes of a request, without what a connection costs once.
+fn each(mut run: impl FnMut(usize)) -> (f64, f64) {
+    let mut count = |requests| {
+        let region = Region::new(GLOBAL);
+        run(requests);
+        let change = region.change();
+        (change.allocations + change.reallocations, change.bytes_allocated)
+    };
+    count(10);
+    let (one, all) = (count(1), count(REQUESTS + 1));
+    let of = |all: usize, one: usize| all.saturating_sub(one) as f64 / REQUESTS as f64;
+    (of(all.0, one.0), of(all.1, one.1))
+}
+
+fn axum(requests: usize) {
+    use axum::{Router, routing::get};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Router::new().route("/ping", get(|| async { "pong\n" }));
+        let server = tokio::spawn(async move { axum::serve(listener, app).await });
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let mut buffer = [0; 4096];
+        for _ in 0..requests {
+            client.write_all(PING.as_bytes()).await.unwrap();
+            let count = client.read(&mut buffer).await.unwrap();
+            assert!(buffer[..count].ends_with(b"pong\n"));
+        }
+        server.abort();
+    });
+}
+
+#[test]
+fn requests_allocate_no_more_than_stated() {
+    let scratch = std::env::temp_dir().join(format!("scalws-allocations-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let fixture = Fixture::lay_out(&scratch).unwrap();
+    let respond = each(|count| {
+        serve(Box::new(site(RESPOND, &scratch).unwrap()), PING, count).unwrap();
+    });
+    let file = each(|count| {
+        let service = OneFile::new(&fixture.root().join("1k.bin")).unwrap();
+        serve(Box::new(service), REQUEST, count).unwrap();
+    });
+    let axum = each(axum);
+    std::fs::remove_dir_all(&scratch).unwrap();
+    for (name, (allocations, bytes)) in
+        [("respond", respond), ("file of 1 KiB", file), ("axum respond", axum)]
+    {
+        println!("{name:14} {allocations:6.2} allocations, {bytes:8.1} bytes a request");
+    }
+    // The number that stands here is the one that was measured when the line was written.
+    assert!(respond.0 <= 0.1, "respond: {respond:?}");
+    assert!(file.0 <= 12.0, "a file: {file:?}");
+}
