@@ -78,14 +78,17 @@ impl Place {
 fn compare(arguments: &Arguments, mut wanted: Wanted) -> Result<ExitCode, Refusal> {
     interrupt::watch()?;
     let cpus = Cpus::divide()?;
-    cpus::pin(None, &cpus.lab)?;
     let started = scratch::now();
     let out = out(arguments, &started)?;
     let scratch = Scratch::make()?;
     let fixture = Fixture::lay_out(&scratch.path().join("site"))?;
-    let scalws = build(arguments, &mut wanted, &cpus)?;
+    let machine = serde_json::to_value(Machine::look(fixture.root()))
+        .map_err(|error| Refusal::new(format!("facts of the machine: {error}")))?;
+    let scalws = build(arguments, &mut wanted)?;
+    // Not before: the machine is all of it, and the compiler may have every CPU.
+    cpus::pin(None, &cpus.lab)?;
     let place = Place { cpus, fixture, scratch, scalws, out };
-    let mut results = begin(&wanted, &place, started)?;
+    let mut results = begin(&wanted, &place, started, machine);
     place.save(&results)?;
     for load in &wanted.loads {
         case::run(&wanted, load, &place, &mut results)?;
@@ -104,11 +107,8 @@ fn out(arguments: &Arguments, started: &str) -> Result<PathBuf, Refusal> {
     Ok(out)
 }
 
-/// Only what takes part is built; the compiler may have every CPU.
-fn build(arguments: &Arguments, wanted: &mut Wanted, cpus: &Cpus) -> Result<PathBuf, Refusal> {
-    let mut all = cpus.server.clone();
-    all.extend(&cpus.lab);
-    cpus::pin(None, &all)?;
+/// Only what takes part is built.
+fn build(arguments: &Arguments, wanted: &mut Wanted) -> Result<PathBuf, Refusal> {
     let is_needed = wanted.contestants.iter().any(|one| matches!(one.server, Server::Scalws));
     let scalws = match &arguments.scalws {
         Some(binary) if binary.is_file() => std::path::absolute(binary)?,
@@ -129,15 +129,12 @@ fn build(arguments: &Arguments, wanted: &mut Wanted, cpus: &Cpus) -> Result<Path
     if interrupt::requested() {
         return Err(interrupt::refusal());
     }
-    cpus::pin(None, &cpus.lab)?;
     Ok(scalws)
 }
 
-fn begin(wanted: &Wanted, place: &Place, started: String) -> Result<Results, Refusal> {
-    let machine = serde_json::to_value(Machine::look(place.fixture.root()))
-        .map_err(|error| Refusal::new(format!("facts of the machine: {error}")))?;
+fn begin(wanted: &Wanted, place: &Place, started: String, machine: serde_json::Value) -> Results {
     let words: Vec<String> = std::env::args().skip(1).map(quoted).collect();
-    Ok(Results {
+    Results {
         form: FORM,
         started,
         command_line: format!("scalws-lab {}", words.join(" ")),
@@ -153,7 +150,7 @@ fn begin(wanted: &Wanted, place: &Place, started: String) -> Result<Results, Ref
         },
         cases: Vec::new(),
         is_interrupted: false,
-    })
+    }
 }
 
 /// As a shell takes it.

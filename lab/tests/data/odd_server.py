@@ -1,4 +1,4 @@
-"""A server that does one thing wrong: PORT ROOT MODE [AFTER], from its AFTERth answer on."""
+"""A server that does one thing wrong: PORT ROOT MODE [AFTER], from its AFTERth answer on (`late`: connection)."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ PORT, ROOT, MODE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 AFTER = int(sys.argv[4]) if len(sys.argv) > 4 else 0
 FILES = {}
 answered = 0
+connected = 0
 
 
 def body_of(target):
@@ -22,6 +23,8 @@ def body_of(target):
 
 class Connection(asyncio.Protocol):
     def connection_made(self, transport):
+        global connected
+        connected += 1
         self.transport, self.data = transport, b""
 
     def data_received(self, data):
@@ -38,6 +41,8 @@ class Connection(asyncio.Protocol):
         if body is None:
             status, body = "404 Not Found", b"none\n"
         if is_odd and MODE == "status":
+            status = "404 Not Found"
+        elif MODE == "late" and connected > AFTER:
             status = "404 Not Found"
         elif is_odd and MODE == "length":
             body = body[:-1]
