@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod cpus;
 pub mod fixture;
+pub mod interrupt;
 pub mod load;
 pub mod measure;
 pub mod profile;

@@ -16,15 +16,34 @@ struct Arguments {
 enum Command {
     /// Names every scenario.
     List,
+    /// Looks into a server: a dated folder with numbers, flamegraphs and a page.
+    Profile(Box<scalws_lab::profile::Arguments>),
+    /// What the lab asks in its own containers.
+    #[command(subcommand, hide = true)]
+    Inside(scalws_lab::profile::inside::Inside),
+    /// Runs a plan of load and prints its outcome as JSON.
+    Load(scalws_lab::load::Load),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Profile(arguments) => scalws_lab::profile::run(&arguments),
+        Command::Inside(inside) => scalws_lab::profile::inside::run(&inside),
         Command::List => {
             for scenario in scalws_lab::scenario::SCENARIOS {
                 println!("{:16} {}", scenario.name, scenario.what);
             }
             ExitCode::SUCCESS
         }
+        Command::Load(load) => match load.run() {
+            Ok(outcome) => {
+                println!("{outcome}");
+                ExitCode::SUCCESS
+            }
+            Err(refusal) => {
+                eprintln!("scalws-lab: {refusal}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }

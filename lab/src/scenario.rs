@@ -1,6 +1,8 @@
 //! The matrix: one table from a scenario's name to what is served, what is asked and what has to come.
 //! `bench`, `profile`, the scripts and the documents all read it.
 
+use serde::{Deserialize, Serialize};
+
 /// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scenario {
@@ -23,7 +25,7 @@ pub struct Scenario {
 }
 
 /// How requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// HTTP/1.1, connections kept.
     Http1,

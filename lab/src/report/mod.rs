@@ -1,1 +1,4 @@
 //! What was measured, written down: Markdown and JSON tables, and one page that needs no network.
+
+pub mod page;
+mod rows;

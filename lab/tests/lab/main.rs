@@ -1,5 +1,9 @@
 //! Tests of the lab with real servers and real sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test says what went wrong by where it stopped")]
 
+mod load;
+mod load_tls;
+mod profile;
+mod scripted;
 mod servers;
