@@ -3,16 +3,23 @@
 # finds the first one's dependencies compiled:
 #   build.sh dependencies   compile what Cargo.lock names, beside an empty program
 #   build.sh server         compile the server, leave it in /out/scalws
+# and what docker/lab.Dockerfile runs the same way: `dependencies scalws-lab`, then `lab`.
+# BUILD_PROFILE=profiling keeps symbols, line tables and frame pointers, for flamegraphs.
 set -euo pipefail
 
+profile="${BUILD_PROFILE:-release}"
 host="$(rustc -vV | sed -n 's/^host: //p')"   # arm64 builds the same way as amd64
 
 # The manifest names targets whose sources are not here: an empty file for each.
 empty_program() {
-    mkdir -p src tests/it tests/container
-    : > src/lib.rs
-    for main in src/main.rs tests/it/main.rs tests/container/main.rs; do
-        echo 'fn main() {}' > "$main"
+    local manifest place main
+    for manifest in Cargo.toml lab/Cargo.toml; do
+        place="$(dirname "$manifest")"
+        for main in src/lib.rs src/main.rs $(sed -n 's/^path = "\(.*\.rs\)"$/\1/p' "$manifest"); do
+            mkdir -p "$place/$(dirname "$main")"
+            echo 'fn main() {}' > "$place/$main"
+        done
+        : > "$place/src/lib.rs"
     done
 }
 
@@ -24,26 +31,32 @@ compile() {
     for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do
         flags+=" --remap-path-prefix=${registry%/}=crates"
     done
-    RUSTFLAGS="$flags" cargo build --release --locked --target "$host" --bin scalws
+    [ "$profile" != profiling ] || flags+=" -C force-frame-pointers=yes"
+    RUSTFLAGS="$flags" cargo build --profile "$profile" --locked --target "$host" --package "$1" --bin "$1"
 }
 
 case "${1:-}" in
 dependencies)
     empty_program
-    compile
+    compile "${2:-scalws}"
+    ;;
+lab)
+    find lab -name '*.rs' -exec touch {} +
+    compile scalws-lab
+    install -D "target/$host/$profile/scalws-lab" /out/scalws-lab
     ;;
 server)
     # COPY keeps the times of the sources, which may be older than the empty program's.
     find src -name '*.rs' -exec touch {} +
-    compile
-    install -D "target/$host/release/scalws" /out/scalws
+    compile scalws
+    install -D "target/$host/$profile/scalws" /out/scalws
     if readelf --dynamic /out/scalws | grep NEEDED; then
         echo "build.sh: the binary wants shared libraries, and scratch has none" >&2
         exit 1
     fi
     ;;
 *)
-    echo "usage: build.sh dependencies|server" >&2
+    echo "usage: build.sh dependencies|server|lab" >&2
     exit 2
     ;;
 esac

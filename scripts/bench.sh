@@ -28,7 +28,9 @@ main() {
     have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
     lab="${CARGO_TARGET_DIR:-target}/release/scalws-lab"
     say "building the lab and the server"
-    cargo build --locked --release --quiet --package scalws --package scalws-lab || die "the build failed"
+    # Apart: together the server would get the feature that lets the lab's in-process benches in.
+    cargo build --locked --release --quiet --package scalws-lab || die "the build of the lab failed"
+    cargo build --locked --release --quiet --package scalws || die "the build of the server failed"
     if is_given --help "$@" || is_given -h "$@"; then
         exec "$lab" bench --help
     fi

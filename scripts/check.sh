@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 LOGS=.local/check
 TOOLS=.local/tools
-STAGES=(fmt clippy tests fuzz racer doctests docs deny shellcheck hadolint kubernetes container)
+STAGES=(fmt clippy tests fuzz racer bench doctests docs deny shellcheck hadolint kubernetes container)
 
 # A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
 STAGE_SECONDS_MAX=1200
@@ -35,13 +35,20 @@ stage_clippy() {
 
 # Every integration test binary is called `it`, in every crate, but for the fuzzer and the container
 # tests, which have stages of their own.
-stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it; }
+stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it --test allocations; }
 
 # A fixed number of inputs from a fixed seed: the same every time. `scripts/long.sh fuzz` goes on.
 stage_fuzz() { bounded cargo test --locked --test fuzz; }
 
 # A minute of swapped links, directories, roots and sidecars, in a release build.
 stage_racer() { bounded scripts/racer.sh 60; }
+
+# The short form of a comparison, with bounds that only something broken misses: that it runs, checks and
+# compares. What it costs is said by scripts/bench.sh on a quiet machine.
+stage_bench() {
+    bounded scripts/bench.sh --rounds 3 --seconds 1 --warmup 0.3 --servers scalws,nginx \
+        --assert 'static-1k:scalws/nginx<=4' --assert 'respond:scalws/nginx<=4' static-1k respond
+}
 
 stage_doctests() { bounded cargo test --workspace --locked --doc; }
 
@@ -95,6 +102,10 @@ prepare_packages() {
     have git || missing+=(git)
     have curl || missing+=(curl)
     have wget || missing+=(wget)
+    # The lab: its reference, certificates, and what looks into a process.
+    have nginx || [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
+    have openssl || missing+=(openssl)
+    have perf || missing+=(linux-perf)
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"

@@ -2,7 +2,7 @@
 # Makes the base image of docker/Dockerfile's builder where no container registry answers: Debian
 # packages by mmdebstrap, plus this machine's own Rust toolchain. Names it in the git-ignored .env,
 # which Compose reads, so that compose.yaml and the Dockerfile stay the same in both worlds.
-# What exists is kept; FORCE=1 makes it anew.
+# What exists is kept; FORCE=1 makes it anew. `--lab` makes the base of docker/lab.Dockerfile too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/lib.sh
@@ -10,6 +10,8 @@ cd "$(dirname "$0")/.."
 
 SUITE=bookworm
 PACKAGES=gcc,libc6-dev,make,ca-certificates
+LOCAL_LAB_BASE_IMAGE=scalws-lab-base:bookworm
+LAB_PACKAGES=linux-perf,strace,nginx-light,procps
 
 # The toolchain that rust-toolchain.toml pins; rustup's own directory, not its proxies.
 toolchain() {
@@ -88,23 +90,47 @@ make_builder() {
     "${DOCKER[@]}" run --rm --network none "$LOCAL_BUILDER_IMAGE" cargo --version >&2
 }
 
+make_lab_base() {
+    local work
+    tools
+    work="$(mktemp -d)"
+    # shellcheck disable=SC2064 # the directory as it is named now
+    trap "rm -rf '$work'" EXIT
+    say "making $LOCAL_LAB_BASE_IMAGE from Debian $SUITE: perf, strace, nginx; about two minutes"
+    as_root mmdebstrap --quiet --variant=minbase --include="$LAB_PACKAGES" \
+        "$SUITE" "$work/lab.tar"
+    "${DOCKER[@]}" import --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
+        "$work/lab.tar" "$LOCAL_LAB_BASE_IMAGE" >/dev/null
+    "${DOCKER[@]}" run --rm --network none "$LOCAL_LAB_BASE_IMAGE" perf --version >&2
+}
+
 # Rewrites one line of .env and keeps the rest.
 name_in_env() {
-    local rest=""
-    [ ! -f .env ] || rest="$(grep -v '^BUILDER_IMAGE=' .env || true)"
-    { [ -z "$rest" ] || printf '%s\n' "$rest"; printf 'BUILDER_IMAGE=%s\n' "$LOCAL_BUILDER_IMAGE"; } >.env.new
+    local name="$1" image="$2" rest=""
+    [ ! -f .env ] || rest="$(grep -v "^$name=" .env || true)"
+    { [ -z "$rest" ] || printf '%s\n' "$rest"; printf '%s=%s\n' "$name" "$image"; } >.env.new
     mv .env.new .env
+}
+
+# Makes one base unless it is here.
+ensure_base() {
+    local image="$1" name="$2" make="$3"
+    if [ "${FORCE:-0}" = 1 ] || ! "${DOCKER[@]}" image inspect "$image" >/dev/null 2>&1; then
+        "$make"
+    else
+        say "$image is here already (FORCE=1 makes it anew)"
+    fi
+    name_in_env "$name" "$image"
 }
 
 main() {
     ensure_docker || die "Docker does not answer and could not be started"
-    if [ "${FORCE:-0}" = 1 ] || ! "${DOCKER[@]}" image inspect "$LOCAL_BUILDER_IMAGE" >/dev/null 2>&1; then
-        make_builder
-    else
-        say "$LOCAL_BUILDER_IMAGE is here already (FORCE=1 makes it anew)"
-    fi
-    name_in_env
+    ensure_base "$LOCAL_BUILDER_IMAGE" BUILDER_IMAGE make_builder
     say ".env names it; 'docker compose build scalws' uses it"
+    if [ "${1:-}" = --lab ]; then
+        ensure_base "$LOCAL_LAB_BASE_IMAGE" LAB_BASE_IMAGE make_lab_base
+        say ".env names it; 'docker compose --profile profile build' uses it"
+    fi
 }
 
 main "$@"

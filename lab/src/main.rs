@@ -18,6 +18,11 @@ enum Command {
     List,
     /// Compares servers in interleaved, rotated rounds.
     Bench(Box<scalws_lab::bench::Arguments>),
+    /// Looks into a server: a dated folder with numbers, flamegraphs and a page.
+    Profile(Box<scalws_lab::profile::Arguments>),
+    /// What the lab asks in its own containers.
+    #[command(subcommand, hide = true)]
+    Inside(scalws_lab::profile::inside::Inside),
     /// Runs a plan of load and prints its outcome as JSON.
     Load(scalws_lab::load::Load),
 }
@@ -25,6 +30,8 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Bench(arguments) => scalws_lab::bench::run(&arguments),
+        Command::Profile(arguments) => scalws_lab::profile::run(&arguments),
+        Command::Inside(inside) => scalws_lab::profile::inside::run(&inside),
         Command::List => {
             for scenario in scalws_lab::scenario::SCENARIOS {
                 println!("{:16} {}", scenario.name, scenario.what);

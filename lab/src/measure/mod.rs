@@ -118,8 +118,12 @@ fn field(status: &str, name: &str) -> Option<u64> {
 pub fn pss_bytes(root: u32) -> Result<u64, Refusal> {
     let mut sum = 0;
     for pid in tree(root) {
-        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
-            .map_err(|error| Refusal::new(format!("memory of process {pid}: {error}")))?;
+        let rollup = match fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
+            Ok(rollup) => rollup,
+            // A child may end between the list and the look, or wait for its parent to notice.
+            Err(_) if pid != root => continue,
+            Err(error) => return Err(Refusal::new(format!("memory of process {pid}: {error}"))),
+        };
         sum += field(&rollup, "Pss:").unwrap_or(0) * 1024;
     }
     Ok(sum)

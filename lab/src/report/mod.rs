@@ -2,3 +2,5 @@
 
 pub mod json;
 pub mod markdown;
+pub mod page;
+mod rows;

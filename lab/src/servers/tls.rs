@@ -8,7 +8,7 @@ use crate::Refusal;
 
 /// The TLS 1.3 suite, set where a server lets one choose. A generator that offers this one alone gets it
 /// from all of them.
-pub const SUITE: &str = "TLS_AES_256_GCM_SHA384";
+pub const SUITE: &str = "TLS_AES_128_GCM_SHA256";
 
 /// Where the certificate and its key are, both PEM. It is its own anchor: a generator trusts this one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,5 +6,6 @@ mod bench;
 mod load;
 mod load_probe;
 mod load_tls;
+mod profile;
 mod scripted;
 mod servers;
