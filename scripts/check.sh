@@ -27,7 +27,11 @@ bounded() {
 
 stage_fmt() { cargo fmt --all --check; }
 
-stage_clippy() { bounded cargo clippy --workspace --all-targets --locked -- -D warnings; }
+# Programs beside the tests have to be named: a plain `cargo test` would run them otherwise.
+stage_clippy() {
+    bounded cargo clippy --workspace --all-targets --locked -- -D warnings
+    bounded cargo clippy --locked --test racer --test guards -- -D warnings
+}
 
 # Every integration test binary is called `it`, in every crate, but for the fuzzer and the container
 # tests, which have stages of their own.

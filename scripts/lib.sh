@@ -33,6 +33,13 @@ apt_install() {
         -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 
+# Cargo and a linker, for scripts that build here.
+ensure_rust() {
+    have cargo || PATH="$HOME/.cargo/bin:$PATH"
+    have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
+    have cc || apt_install gcc libc6-dev || die "a linker is missing: install gcc"
+}
+
 # Wheels of pinned versions and hashes in a directory of their own: the same tools on every machine.
 install_wheels() {
     local place="$1" wanted="$2"

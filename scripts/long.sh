@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 RECORD=docs/long-runs.md
 LOGS=.local/long
-RUNS=(properties drains racer fuzz)
+RUNS=(properties drains racer guards fuzz)
 
 # Every property test, with 20,000 cases instead of a few hundred.
 run_properties() { PROPTEST_CASES="${PROPTEST_CASES:-20000}" cargo test --locked --release --lib --test it; }
@@ -27,6 +27,9 @@ run_drains() {
 # Ten million requests against writers that swap links, directories, roots and sidecars.
 run_racer() { scripts/racer.sh requests "${RACER_REQUESTS:-10000000}"; }
 
+# Every guard taken away in a copy: its test has to fail.
+run_guards() { scripts/guards.sh; }
+
 # Each target of the fuzzer for an hour, as many at a time as there are cores, from a seed that it prints.
 run_fuzz() {
     FUZZ_SECONDS="${FUZZ_SECONDS:-3600}" cargo test --locked --release --test fuzz -- --nocapture
@@ -38,7 +41,7 @@ figures() {
         grep -o -E 'fuzz [a-z0-9-]+: [0-9]+ inputs.*' "$LOGS/$1.log" | sed 's/^fuzz //' | paste -s -d ';' | sed 's/;/; /g'
         return
     fi
-    { grep -E 'whole answers|^requests=' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
+    { grep -E 'whole answers|^requests=|^guards=' "$LOGS/$1.log" || grep -E 'test result:' "$LOGS/$1.log"; } |
         tail -n 1 | sed 's/^[a-z_:]*: //; s/|//g'
 }
 

@@ -24,8 +24,7 @@ main() {
     number="$1"
     [[ "$number" =~ ^[1-9][0-9]{0,11}$ ]] || die "not a number of $unit: '$number'; $USAGE"
     [ "$unit" = requests ] || [ "$number" -le 86400 ] || die "more than a day: '$number' seconds; $USAGE"
-    have cargo || PATH="$HOME/.cargo/bin:$PATH"
-    have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
+    ensure_rust
     # Built apart, so that its time is none of the race's and its messages none of ours.
     cargo build --locked --release --test racer >&2
     exec cargo test --locked --quiet --release --test racer -- "$unit" "$number"

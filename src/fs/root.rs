@@ -327,6 +327,23 @@ fn unescape(field: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offload::Offload;
+
+    /// Names that the kernel knows open without RESOLVE_CACHED's help, and then the worker hangs in the
+    /// open of a file system that hangs: it must not even try.
+    #[test]
+    fn a_remote_root_is_left_to_the_pool() {
+        let house = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let pool = Offload::start(1, 10).unwrap();
+        let root = Root::open(house, Links::Inside, pool).unwrap();
+        assert!(house.join("Cargo.toml").is_file(), "a name that the kernel knows");
+        let mut remote = Directory::open(house).unwrap();
+        remote.mode = Mode::Remote;
+        *root.current.lock().unwrap() = Arc::new(remote);
+        assert!(matches!(View::new(&root).open(b"Cargo.toml", &[]), Step::Wait));
+        // What was opened all the same is closed there.
+        assert_eq!(pool.taken(), 0);
+    }
 
     #[test]
     fn mounts_beneath_a_root_are_judged_by_type() {

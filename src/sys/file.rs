@@ -226,6 +226,28 @@ mod tests {
         assert_eq!(open(&[b'a'; 5000]).err(), Some(Some(libc::ENAMETOOLONG)));
     }
 
+    /// Without O_NONBLOCK the open waits for a writer, and on a worker everybody with it.
+    #[test]
+    fn a_fifo_without_a_writer_is_opened_at_once() {
+        let directory = std::env::temp_dir().join(format!("scalws-fifo-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let fifo = directory.join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let (sender, opened) = std::sync::mpsc::channel();
+        let root = open_anchor(&directory).unwrap();
+        std::thread::spawn(move || {
+            let kind = openat2(root.as_fd(), b"fifo", OPEN_READ, RESOLVE_BENEATH)
+                .and_then(|fd| fstat(fd.as_fd()))
+                .map(|stat| stat.kind);
+            let _ = sender.send(kind);
+        });
+        // Ten seconds are for ever here; a thread that waits is left behind.
+        let kind = opened.recv_timeout(std::time::Duration::from_secs(10));
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(kind.expect("the open waits").unwrap(), Kind::Other);
+    }
+
     #[test]
     fn reads_append_from_an_offset() {
         let root = open_anchor(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();

@@ -101,6 +101,7 @@ fn a_sidecar_has_its_own_length_and_tag_and_the_type_of_its_original() {
         ("docs/index.html.gz", &gz),
         // Sidecars of a sidecar, which nobody should get.
         ("tiny.js.gz.gz", &br),
+        ("tiny.js.br.gz", &gz),
     ] {
         site.file(name, content);
     }
@@ -129,6 +130,10 @@ fn a_sidecar_has_its_own_length_and_tag_and_the_type_of_its_original() {
     assert_eq!((by_name.status, by_name.field("content-type")), (200, Some("application/gzip")));
     assert_eq!((by_name.field("content-encoding"), by_name.field("vary")), (None, None));
     assert_eq!(by_name.body, gz);
+    // Its type does not tell that it is compressed; its name does.
+    let by_name = accept(&mut client, "/tiny.js.br", "gzip");
+    assert_eq!((by_name.status, by_name.field("content-encoding")), (200, None));
+    assert_eq!(by_name.body, br);
 }
 
 /// The worker and the pool choose the same. A name in a fresh directory that is not there is unknown to

@@ -25,6 +25,7 @@ mod error_pages;
 mod cors;
 mod examples;
 mod framing;
+mod guards;
 mod head;
 mod headers;
 mod hops;

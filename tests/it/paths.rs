@@ -60,11 +60,18 @@ fn an_encoded_slash_is_no_separator() {
     let site = Site::new();
     site.file("sub/f.txt", b"guarded");
     site.file("open/f.txt", b"open");
+    site.file("open\\f.txt", b"a backslash of its own");
     let guard = "[[route]]\npath = \"/sub/\"\nrespond = { status = 403, body = \"guard\\n\" }\n";
     let server = Server::with(&site, "", &format!("{}{guard}", site.route()));
-    for path in
-        ["/sub%2ff.txt", "/%2fsub/f.txt", "/sub%5cf.txt", "/open%2ff.txt", "/open%2F", "/%2fopen/f.txt"]
-    {
+    for path in [
+        "/sub%2ff.txt",
+        "/%2fsub/f.txt",
+        "/sub%5cf.txt",
+        "/open%2ff.txt",
+        "/open%2F",
+        "/%2fopen/f.txt",
+        "/open%5cf.txt",
+    ] {
         assert_eq!(server.get(path).status, 404, "{path}");
     }
     for path in ["/sub/f.txt", "/%73ub/f.txt", "//sub/f.txt", "/open/../sub/f.txt", "/./sub//f.txt", "/sub"] {
@@ -72,6 +79,7 @@ fn an_encoded_slash_is_no_separator() {
         assert_eq!((answer.status, answer.text().as_str()), (403, "guard\n"), "{path}");
     }
     assert_eq!(server.get("/open/f.txt").body, b"open");
+    assert_eq!(server.get("/open\\f.txt").body, b"a backslash of its own");
 }
 
 /// Case A03. "Invalid argument" from the kernel falls into the branch for the unknown and becomes

@@ -289,6 +289,8 @@ mod tests {
             check(bad, Err(400));
         }
         check(b"65\r\n", Err(413));
+        // Each fits alone.
+        check(&[b"64\r\n", &b"x".repeat(100)[..], b"\r\n1\r\n"].concat(), Err(413));
         check(b"5;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n", Err(400));
         let trailer = [b"0\r\nA: ", &b"b".repeat(2000)[..], b"\r\n\r\n"].concat();
         assert_eq!(
