@@ -91,8 +91,8 @@ pub(super) const GUARDS: &[Guard] = &[
     Guard {
         name: "vary-on-304",
         file: "src/handlers/representation.rs",
-        old: "ControlFlow::Break(Reply::bodiless(304, Fields::of(pairs)))",
-        new: "ControlFlow::Break(Reply::bodiless(304, Fields::of(&pairs[usize::from(pairs[0].0 == \"Vary\")..])))",
+        old: "ControlFlow::Break(Reply::bodiless(304, Fields::of(pairs))),",
+        new: "ControlFlow::Break(Reply::bodiless(304, Fields::of(&pairs[pairs.len().min(1)..]))),",
         test: "codings::ranges_and_conditions_are_of_the_coding_that_is_sent",
     },
     Guard {
@@ -161,15 +161,15 @@ pub(super) const GUARDS: &[Guard] = &[
     Guard {
         name: "promised-length",
         file: "src/connection/h1/stream.rs",
-        old: "self.send_resident(file, offset, bytes, &course.warm)",
-        new: "self.send_resident(file, offset, course.chunk, &course.warm)",
+        old: "        let bytes = left.min(course.chunk);\n",
+        new: "        let bytes = course.chunk;\n",
         test: "changes::a_grown_file_is_sent_to_its_promised_length",
     },
     Guard {
         name: "errors-are-not-kept",
         file: "src/handlers/headers.rs",
-        old: "        if reply.status >= 400 {\n            reply.fields.append(&self.lines_of_errors);",
-        new: "        if reply.status >= 600 {\n            reply.fields.append(&self.lines_of_errors);",
+        old: "        if reply.status >= 400 {\n",
+        new: "        if reply.status >= 600 {\n",
         test: "headers::an_error_of_files_is_not_kept_for_the_time_of_a_file",
     },
 ];

@@ -33,27 +33,6 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "compress::parts_and_what_may_not_be_changed_go_out_as_they_are",
     },
     Guard {
-        name: "error-page-type-alone",
-        file: "src/handlers/error_pages.rs",
-        old: "                reply.body = body;\n",
-        new: "                reply = Reply { status: 200, fields: reply.fields, body };\n",
-        test: "error_pages::only_body_and_type_are_the_page",
-    },
-    Guard {
-        name: "error-page-asks-no-full-pool",
-        file: "src/handlers/error_pages.rs",
-        old: "let may_wait = reply.status != 503;",
-        new: "let may_wait = reply.status != 0;",
-        test: "error_pages::a_full_pool_is_not_asked_for_the_page_of_its_error",
-    },
-    Guard {
-        name: "listing-hides",
-        file: "src/fs/listing.rs",
-        old: "!has_hidden_segment(name.bytes(), is_top) &&",
-        new: "(is_top || !is_top) &&",
-        test: "listing::what_is_listed_is_what_is_served",
-    },
-    Guard {
         name: "listing-links",
         file: "src/fs/listing.rs",
         old: "Kind::Link | Kind::Other => None,",

@@ -142,8 +142,8 @@ pub(super) const GUARDS: &[Guard] = &[
     Guard {
         name: "index-is-no-directory",
         file: "src/fs/resolve.rs",
-        old: "                directory_found.get_or_insert((number, chosen));\n",
-        new: "                directory_found.get_or_insert((number, chosen));\n                break;\n",
+        old: "Ok(chosen @ Chosen { found: Found::Directory, .. }) => {",
+        new: "Ok(chosen @ Chosen { found: Found::Directory, .. }) if sought.is_empty() => {",
         test: "index::a_directory_with_the_name_of_an_index_is_passed_over",
     },
     Guard {
@@ -162,9 +162,37 @@ pub(super) const GUARDS: &[Guard] = &[
     },
     Guard {
         name: "page-only-for-navigations",
-        file: "src/handlers/spa.rs",
-        old: "    navigation::is_navigation(&asking)\n",
-        new: "    true || navigation::is_navigation(&asking)\n",
+        file: "src/handlers/static_files.rs",
+        old: "if !spa::is_navigation(request) {",
+        new: "if !(true || spa::is_navigation(request)) {",
         test: "spa::navigations_get_the_page_and_programs_the_truth",
+    },
+    Guard {
+        name: "error-page-keeps-the-status",
+        file: "src/handlers/error_pages.rs",
+        old: "                reply.body = body;\n",
+        new: "                reply.body = body;\n                reply.status = 200;\n",
+        test: "error_pages::only_body_and_type_are_the_page",
+    },
+    Guard {
+        name: "error-page-that-cannot-be-had",
+        file: "src/handlers/error_pages.rs",
+        old: "NOT_SERVED.event(Level::Warn, \"error page not served\", fields);\n",
+        new: "NOT_SERVED.event(Level::Warn, \"error page not served\", fields);\n                reply.status = 500;\n",
+        test: "error_pages::a_page_that_cannot_be_had_leaves_the_error_as_it_was",
+    },
+    Guard {
+        name: "error-page-asks-no-full-pool",
+        file: "src/handlers/error_pages.rs",
+        old: "let may_wait = reply.status != 503;",
+        new: "let may_wait = reply.status != 599;",
+        test: "handlers::error_pages::tests::a_cold_page_is_one_hop_and_a_busy_server_makes_none",
+    },
+    Guard {
+        name: "listing-hides-hidden-names",
+        file: "src/fs/listing.rs",
+        old: "name.hint == Hint::Maybe && !has_hidden_segment(name.bytes(), is_top) &&",
+        new: "name.hint == Hint::Maybe && (true || has_hidden_segment(name.bytes(), is_top)) &&",
+        test: "listing::what_is_listed_is_what_is_served",
     },
 ];

@@ -18,7 +18,7 @@ const MODIFIED_S: u64 = 1_000_000_000;
 
 /// What names inside may lead to: bytes of the first version, versions, and how much later than
 /// `MODIFIED_S` they seem to be changed.
-const KINDS: [(&str, usize, u32, i64); 13] = [
+const KINDS: [(&str, usize, u32, i64); 14] = [
     ("real", 900, 3, 0),
     ("twin", 1_100, 2, 0),
     ("room", 700, 2, 0),
@@ -31,6 +31,7 @@ const KINDS: [(&str, usize, u32, i64); 13] = [
     ("stale", 800, 1, -1_000),
     ("shape", 600, 2, 0),
     ("app", 500, 2, 0),
+    ("error", 300, 2, 0),
     ("release", 1_200, 2, 0),
     // Beyond 128 KiB: streamed, not read into the answer.
     ("big", 200_000, 2, 0),
@@ -100,6 +101,7 @@ impl Ground {
             ("fresh/page.br", "page.br"),
             ("shape", "shape"),
             ("app/index.html", "app"),
+            ("error.html", "error"),
             ("big.bin", "big"),
         ] {
             put(root.join(name), kind);
@@ -123,7 +125,7 @@ impl Ground {
         fs::create_dir(self.outside().join("vault")).unwrap();
     }
 
-    /// The routes: the ground itself, two roots that are swapped, and an app with one page.
+    /// The routes: the ground itself with a page for its misses, two roots that are swapped, and an app with one page.
     pub fn tables(&self) -> String {
         let route = |prefix: &str, root: &str, more: &str| {
             let root = self.site.directory().join(root);
@@ -132,7 +134,7 @@ impl Ground {
         };
         let app = ", spa = \"/index.html\"";
         let routes = [
-            route("/", "root", ""),
+            route("/", "root", ", error_pages = { \"404\" = \"/error.html\" }"),
             route("/current/", "current", ""),
             route("/swapped/", "swapped", ""),
             route("/app/", "root/app", app),

@@ -226,6 +226,9 @@ fn judge(ground: &Ground, target: &str, may: May, way: Way, answer: &Response) -
     if answer.status >= 500 {
         return Err(Fault::ServerError(story()));
     }
+    if answer.status == 404 && way != Way::Head && !is_page_of_a_miss(ground, answer) {
+        return Err(Fault::Wrong(story()));
+    }
     let (kinds, codings, may_redirect): (&[&str], &[(&str, &str)], bool) = match may {
         May::Only(status) if answer.status == status => return Ok(Found::AsAlways),
         May::Only(_) => return Err(Fault::Wrong(story())),
@@ -267,6 +270,11 @@ fn judge(ground: &Ground, target: &str, may: May, way: Way, answer: &Response) -
         (true, May::Come { .. }) => Ok(Found::Inside),
         (true, _) => Ok(Found::AsAlways),
     }
+}
+
+/// A miss has the page for it, or its own short text where that page cannot be had.
+fn is_page_of_a_miss(ground: &Ground, answer: &Response) -> bool {
+    answer.body == b"404 Not Found\n" || ground.versions("error").contains(&answer.body)
 }
 
 fn takes(way: Way, coding: &str) -> bool {

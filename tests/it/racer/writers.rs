@@ -144,6 +144,10 @@ impl Writers {
                     Thing::Nothing,
                 ],
             ),
+            (
+                root.join("error.html"),
+                vec![file("error", 0), out("index.html"), file("error", 1), Thing::Nothing],
+            ),
             (root.join("big.bin"), vec![file("big", 0), file("big", 1)]),
         ]);
     }
