@@ -17,6 +17,8 @@ use crate::{Refusal, cpus, interrupt};
 const LOOK: Duration = Duration::from_millis(100);
 /// A generator that is not back by then hangs.
 const GRACE: Duration = Duration::from_secs(30);
+/// A server that has broken a connection because it ends is gone by then.
+const DYING: Duration = Duration::from_millis(500);
 /// Of a dead server's last words.
 const LOG_CHARACTERS_MAX: usize = 300;
 
@@ -54,9 +56,22 @@ pub fn measure(target: &mut Target, frame: &Frame<'_>, round: u32) -> Result<Win
         if interrupt::requested() {
             return interrupt::refusal();
         }
-        let because = if target.running.is_alive() { String::new() } else { last_words(&target.running) };
+        let because = if is_dying(&mut target.running) { last_words(&target.running) } else { String::new() };
         Refusal::new(format!("round {round}, {refusal}{because}"))
     })
+}
+
+/// A process that ends closes its sockets before it can be waited for: an error on one of them may be the
+/// first sign.
+fn is_dying(running: &mut Running) -> bool {
+    let end = Instant::now() + DYING;
+    while running.is_alive() {
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(DYING / 50);
+    }
+    true
 }
 
 fn last_words(running: &Running) -> String {
