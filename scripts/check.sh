@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 LOGS=.local/check
 TOOLS=.local/tools
-STAGES=(fmt clippy tests fuzz racer bench doctests docs deny shellcheck hadolint kubernetes container)
+STAGES=(fmt clippy tests fuzz racer bench instructions doctests docs deny shellcheck hadolint kubernetes container)
 
 # A test that hangs must fail the gate, not hold it: no stage needs half of this on two cores.
 STAGE_SECONDS_MAX=1200
@@ -49,6 +49,9 @@ stage_bench() {
     bounded scripts/bench.sh --rounds 3 --seconds 1 --warmup 0.3 --servers scalws,nginx \
         --assert 'static-1k:scalws/nginx<=4' --assert 'respond:scalws/nginx<=4' static-1k respond
 }
+
+# Counts of instructions repeat where times do not.
+stage_instructions() { bounded scripts/instructions.sh; }
 
 stage_doctests() { bounded cargo test --workspace --locked --doc; }
 
