@@ -41,7 +41,7 @@ dependencies)
     compile "${2:-scalws}"
     ;;
 lab)
-    find lab -name '*.rs' -exec touch {} +
+    find src lab -name '*.rs' -exec touch {} +
     compile scalws-lab
     install -D "target/$host/$profile/scalws-lab" /out/scalws-lab
     ;;
