@@ -165,7 +165,8 @@ impl Workshop {
 
     fn cargo(&self, arguments: &[&str]) -> Result<String, String> {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(arguments).arg("--locked").current_dir(&self.tree);
+        // The lab has tests of the same name.
+        cargo.args(arguments).args(["--package", "scalws", "--locked"]).current_dir(&self.tree);
         cargo.env("CARGO_TARGET_DIR", &self.target).env("CARGO_PROFILE_DEV_DEBUG", "0");
         let output = cargo.stdin(Stdio::null()).output().unwrap();
         if output.status.success() {

@@ -65,6 +65,6 @@ pub(super) const GUARDS: &[Guard] = &[
         file: "src/handlers/cors.rs",
         old: "    if varies {\n        reply.fields.vary(\"Origin\");",
         new: "    if varies && lines.is_some() {\n        reply.fields.vary(\"Origin\");",
-        test: "cors::an_origin_is_allowed_as_a_whole_or_not_at_all",
+        test: "cors::the_fields_are_on_all_answers_of_files",
     },
 ];
