@@ -30,7 +30,8 @@ run_racer() { scripts/racer.sh requests "${RACER_REQUESTS:-10000000}"; }
 # Every guard taken away in a copy: its test has to fail.
 run_guards() { scripts/guards.sh; }
 
-# Each target of the fuzzer for an hour, as many at a time as there are cores, from a seed that it prints.
+# Each target of the fuzzer for an hour by the clock, from a seed that it prints; as many at a time as there are
+# cores, or as RUST_TEST_THREADS says. The line of a target says what CPU time it got.
 run_fuzz() {
     FUZZ_SECONDS="${FUZZ_SECONDS:-3600}" cargo test --locked --release --test fuzz -- --nocapture
 }

@@ -67,8 +67,19 @@ pub fn run(target: &Target, check: Check<'_>) {
             break;
         }
     }
-    println!("fuzz {}: {count} inputs, {} kinds, seed {seed}", target.name, kinds.len());
+    println!(
+        "fuzz {}: {count} inputs, {} kinds, seed {seed}, CPU {} s",
+        target.name,
+        kinds.len(),
+        cpu_seconds()
+    );
     assert!(kinds.len() >= target.kinds_min, "{}: only {kinds:?}", target.name);
+}
+
+/// What this thread computed (proc(5), schedstat): on a busy machine an hour by the clock is less than that.
+fn cpu_seconds() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    stat.split_once(' ').unwrap().0.parse::<u64>().unwrap() / 1_000_000_000
 }
 
 fn next(random: &mut Random, target: &Target, kept: &[Vec<u8>]) -> Vec<u8> {
