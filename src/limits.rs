@@ -33,6 +33,7 @@ pub struct Limit {
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
 const SECOND: u64 = 1000;
 const HOUR: u64 = 3600 * SECOND;
 
@@ -87,6 +88,8 @@ limits! {
         "From the end of a head to the end of its body; then 408 and close.";
     write_ms_max = "write_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
         "Without the client acknowledging a single byte of a pending answer; then the connection is reset. Noticed after one such time at the earliest and two at the latest; holds for what is still in the kernel after the last answer too.";
+    send_buffer_bytes = "send_buffer" Bytes 256 * KIB, 0 => GIB,
+        "Send buffer of a connection with a large body, where the client is less than a quarter of a millisecond away; 0 leaves it to the kernel, as it is for everybody further away. A larger one costs CPU for each byte.";
     wait_ms_max = "wait_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
         "A request may wait this long for the offload pool (a file system that hangs); then 503.";
     linger_ms_max = "linger_timeout" Milliseconds 10 * SECOND, 0 => HOUR,
@@ -109,6 +112,9 @@ limits! {
 pub const OUTPUT_PENDING_BYTES_MAX: usize = 128 * 1024;
 /// Files up to this size are read in the lookup step; larger ones are streamed.
 pub const FILE_INLINE_BYTES_MAX: u64 = 128 * 1024;
+/// Local files from this size on are streamed already, where sendfile can take them: from here on it costs
+/// less than a read and one send for head and body (docs/adr/0030 has the curve).
+pub const SENDFILE_BYTES_MIN: u64 = 64 * 1024;
 /// One positional read of a streamed file: the size the kernel reads ahead by default, twice.
 pub const FILE_CHUNK_BYTES: usize = 256 * 1024;
 /// Window of a file that the pool reads through where a worker cannot ask whether data is resident
@@ -126,6 +132,17 @@ pub const WINDOWS_MAX: usize = 4;
 pub const WINDOW_KEPT_MS: u64 = 250;
 /// Bytes that one connection may send before the others of its worker get their turn.
 pub const TURN_BYTES_MAX: usize = 512 * 1024;
+/// Windows of `FILE_CHUNK_BYTES` that were found resident count as such for this long, on their worker: so
+/// that a file which many download is asked for 20 times a second and not with each of them. Short, as the
+/// kernel may drop what it needs room for: after 50 ms only one that turns over all its cache in this time.
+pub const RESIDENT_MS: u64 = 50;
+/// For so many files of a worker, 1 KiB of memory.
+pub const RESIDENT_FILES: usize = 16;
+/// And their first 2 MiB; what lies beyond costs one question in 100 KiB.
+pub const RESIDENT_WINDOWS: usize = 8;
+/// Clients with a shorter round trip have `send_buffer`: 256 KiB in a quarter of a millisecond are
+/// 8 Gbit/s.
+pub const SEND_BUFFER_ROUND_TRIP_US_MAX: u32 = 250;
 /// Read buffer of a worker: holds any head within `head_size`, with room for pipelined ones.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// One chunk-size line with its extensions; the total over a request is `chunk_extension_size`.

@@ -89,6 +89,7 @@ offload_threads = 4
 offload_queue = 16
 compressed_size = "1MiB"
 listing_entries = 10
+send_buffer = "128KiB"
 log_queue_size = "256KiB"
 
 [[route]]

@@ -8,6 +8,7 @@ use crate::connection::buffers::Buffers;
 use crate::connection::clock::Clock;
 use crate::connection::wheel::Wheel;
 use crate::connection::windows::Windows;
+use crate::fs::send::Resident;
 use crate::limits::Limits;
 use crate::message::Service;
 use crate::sys::clock::monotonic_coarse_ms;
@@ -26,6 +27,8 @@ pub struct Context {
     pub buffers: Buffers,
     /// Windows of remote files to lend.
     pub windows: Rc<Windows>,
+    /// What of the files is resident.
+    pub resident: Resident,
     /// The worker's end of the access log.
     pub access: AccessLog,
     /// The worker's own counters.
@@ -48,8 +51,21 @@ impl Context {
     ) -> Self {
         let wheel = Rc::new(Wheel::new(monotonic_coarse_ms()));
         let (clock, buffers, windows) = (Clock::default(), Buffers::default(), Rc::default());
+        let resident = Resident::default();
         let (draining, has_said_ok) = (Cell::new(false), Cell::new(false));
-        Context { limits, clock, wheel, buffers, windows, access, counters, service, draining, has_said_ok }
+        Context {
+            limits,
+            clock,
+            wheel,
+            buffers,
+            windows,
+            resident,
+            access,
+            counters,
+            service,
+            draining,
+            has_said_ok,
+        }
     }
 
     /// No connection is kept after its current request; idle ones are woken to find that out.

@@ -15,6 +15,12 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// Ready when a write would be taken, at least in part.
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// The socket itself, where bytes go out as they stand in a file. `None` where they are made in the
+    /// process (TLS): there the engine reads and writes.
+    fn socket(&self) -> Option<&TcpStream> {
+        None
+    }
+
     /// Bytes that the client has not acknowledged: what is lost when the process ends now and takes the
     /// network of its container along.
     fn unacknowledged_bytes(&self) -> u64;
@@ -27,6 +33,10 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
 impl Wire for TcpStream {
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         TcpStream::poll_write_ready(self, context)
+    }
+
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(self)
     }
 
     fn unacknowledged_bytes(&self) -> u64 {

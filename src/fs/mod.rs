@@ -1,7 +1,7 @@
 //! Files beneath a root, and the promise that a worker never waits for one.
 //!
 //! Every path goes through the one resolver ([`resolve`]); every byte that reaches a socket comes
-//! through [`read`]. What the kernel cannot say at once is [`Step::Wait`], and the caller takes the
+//! through [`read`] or [`send`]. What the kernel cannot say at once is [`Step::Wait`], and the caller takes the
 //! whole resolution to the offload pool. This room knows no HTTP, no routes and no configuration.
 
 pub mod content_tag;
@@ -12,6 +12,7 @@ pub mod miss;
 pub mod read;
 pub mod resolve;
 pub mod root;
+pub mod send;
 pub mod sidecar;
 pub mod version;
 

@@ -13,7 +13,8 @@ use crate::sys::file::{Wait, fstat, read_at};
 /// Longest tick of the kernel's coarse clock (CONFIG_HZ=100).
 const TICK_OF_TIMES_MS: i64 = 10;
 
-/// A window of a file that the pool has just read through, for file systems where a worker cannot ask.
+/// A part of a file that counts as resident for a while: the pool has just read it through, where a worker
+/// cannot ask, or a worker has just asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Warm {
     end: u64,
@@ -21,8 +22,12 @@ pub struct Warm {
 }
 
 impl Warm {
+    pub(in crate::fs) fn to(end: u64, until_ms: u64) -> Warm {
+        Warm { end, until_ms }
+    }
+
     /// Bytes from `offset` that count as resident.
-    fn bytes_from(self, offset: u64) -> usize {
+    pub(in crate::fs) fn bytes_from(self, offset: u64) -> usize {
         if self.end <= offset || clock::monotonic_coarse_ms() > self.until_ms {
             return 0;
         }

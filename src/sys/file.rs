@@ -207,6 +207,23 @@ pub fn read_at(
     Ok(count)
 }
 
+/// Most that one [`look_at`] takes.
+pub const LOOK_BYTES_MAX: usize = 2;
+
+/// preadv2(2) with RWF_NOWAIT, see [`read_at`], of at most [`LOOK_BYTES_MAX`] bytes that nobody wants:
+/// how many of them are resident, 0 at the end of the file.
+///
+/// # Errors
+/// EAGAIN where none is; EOPNOTSUPP where the file system cannot say.
+pub fn look_at(fd: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<usize> {
+    let mut seen = [MaybeUninit::<u8>::uninit(); LOOK_BYTES_MAX];
+    let iov = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: bytes.min(LOOK_BYTES_MAX) };
+    let offset = libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+    // SAFETY: one iovec over `seen`, no longer than it, which outlives the call.
+    let result = unsafe { libc::preadv2(fd.as_raw_fd(), &raw const iov, 1, offset, libc::RWF_NOWAIT) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,7 +72,7 @@ impl<W: Wire> Connection<W> {
                     head: bytes.to_vec(),
                 }));
             }
-            Body::File(file, range) if length > FILE_INLINE_BYTES_MAX => {
+            Body::File(file, range) if length > self.inline_bytes_max(&file) => {
                 let (status, meta, parts) = (reply.status, *meta, vec![(Vec::new(), range)]);
                 let (end, head) = (Vec::new(), bytes.to_vec());
                 return Next::File(Box::new(FileBody { file, parts, end, status, meta, head }));

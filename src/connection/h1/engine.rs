@@ -44,6 +44,7 @@ pub async fn serve(wire: impl Wire, client: IpAddr, context: Rc<Context>) {
         empty_lines: 0,
         line_start: 0,
         turn: 0,
+        has_send_buffer: false,
         has_served: false,
         end: End::Open,
     };
@@ -75,6 +76,8 @@ pub(super) struct Connection<W> {
     line_start: usize,
     /// Requests answered since the connection last waited.
     pub(super) turn: u32,
+    /// The send buffer was decided.
+    pub(super) has_send_buffer: bool,
     /// Empty lines since the last request.
     empty_lines: u8,
     /// At least one request was answered.

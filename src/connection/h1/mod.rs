@@ -2,7 +2,7 @@
 //!
 //! `engine` is the loop of a connection and `answer` the way of an answer; `head` understands a head,
 //! `request` what it asks for, `body` finds its end, `write` puts an answer into bytes, `flow` moves
-//! bytes and minds deadlines, `stream` sends large files.
+//! bytes and minds deadlines, `stream` sends large files, `sendfile` those of a plain socket.
 
 mod engine;
 mod answer;
@@ -11,6 +11,7 @@ mod request;
 mod body;
 mod write;
 mod flow;
+mod sendfile;
 mod stream;
 
 pub use engine::serve;

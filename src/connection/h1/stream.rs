@@ -1,7 +1,8 @@
-//! Large files on a plain connection: read by chunks while they are resident, through the pool where
-//! they are not. Nothing of them is kept for a client that does not read: what the socket did not take
-//! is read again, which costs a copy from the page cache and no buffer a slow reader. Remote files,
-//! where that would be a trip to the pool, have a few windows a worker (`connection::windows`).
+//! Large files: sent from the page cache by sendfile where the wire is a plain socket, read by chunks and
+//! written where it is not, through the pool where they are not resident. Nothing of them is kept for a
+//! client that does not read: what the socket did not take is read again, which costs no buffer a slow
+//! reader. Remote files, where that would be a trip to the pool, have a few windows a worker
+//! (`connection::windows`).
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use super::flow::{Cut, Patience};
 use crate::connection::windows::Lent;
 use crate::connection::wire::Wire;
 use crate::fs::read::{self, Shared, Warm};
-use crate::fs::{Mode, OpenFile, Step};
+use crate::fs::{Mode, OpenFile, Step, send};
 use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX, WARM_BYTES};
 use crate::semantics::range::ByteRange;
 use crate::sys::clock::monotonic_coarse_ms;
@@ -22,23 +23,45 @@ use crate::sys::clock::monotonic_coarse_ms;
 const READ_BYTES_MIN: usize = 64 * 1024;
 
 /// What one step of a stream did.
-enum Sent {
+pub(super) enum Sent {
     /// So many bytes of the file went to the kernel.
     Bytes(usize),
     /// The next bytes are not resident.
     Cold,
+    /// Nothing: they cannot go without a copy.
+    Uncopied,
 }
 
 /// What one step of a stream leaves to the next.
-struct Course {
-    /// Bytes that are read at once.
+pub(super) struct Course {
+    /// Bytes that were sent since the others of this worker had their turn.
+    pub(super) turn: usize,
+    /// Bytes that are read at once where they are copied.
     chunk: usize,
-    /// What the pool has just read through, where a worker may read but not ask.
-    warm: Warm,
+    /// What is known to be resident.
+    pub(super) warm: Warm,
+    /// Where the pool last read a window through that a worker may ask about.
+    read_at: Option<u64>,
+    /// The wire is no plain socket, or sendfile does not know this file system.
+    is_copied: bool,
     /// What the pool read of a remote file.
     lent: Option<Lent>,
     /// The client has not lost a window, or has taken a whole chunk since.
     is_fast: bool,
+}
+
+impl Default for Course {
+    fn default() -> Course {
+        Course {
+            turn: 0,
+            chunk: FILE_CHUNK_BYTES,
+            warm: Warm::default(),
+            read_at: None,
+            is_copied: false,
+            lent: None,
+            is_fast: true,
+        }
+    }
 }
 
 impl<W: Wire> Connection<W> {
@@ -46,11 +69,12 @@ impl<W: Wire> Connection<W> {
     /// sent in any case.
     pub(super) async fn send_part(&mut self, file: &Shared, range: ByteRange) -> (u64, Result<(), Cut>) {
         let ByteRange { start, end } = range;
-        let (mut offset, mut turn) = (start, 0);
-        let mut course = Course { chunk: FILE_CHUNK_BYTES, warm: Warm::default(), lent: None, is_fast: true };
+        let mut offset = start;
+        let mut course = Course { is_copied: self.wire.socket().is_none(), ..Course::default() };
+        self.decide_send_buffer();
         while offset < end {
-            let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
-            let count = match self.send_next(file, offset, left, &mut course).await {
+            let rest = ByteRange { start: offset, end };
+            let count = match self.send_next(file, rest, &mut course).await {
                 Ok(count) => count,
                 Err(cut) => return (offset - start, Err(cut)),
             };
@@ -59,10 +83,10 @@ impl<W: Wire> Connection<W> {
                 course.chunk = (count * 2).clamp(READ_BYTES_MIN, FILE_CHUNK_BYTES);
             }
             offset += count as u64;
-            turn += count;
-            if turn >= TURN_BYTES_MAX {
+            course.turn += count;
+            if course.turn >= TURN_BYTES_MAX {
                 // The others of this worker, also when this socket would take more.
-                turn = 0;
+                course.turn = 0;
                 tokio::task::yield_now().await;
             }
         }
@@ -72,6 +96,7 @@ impl<W: Wire> Connection<W> {
     /// Sends the pending output and `bytes` behind it, out of the memory that all workers share. Returns
     /// how many of them were sent in any case.
     pub(super) async fn send_kept(&mut self, bytes: &[u8]) -> (u64, Result<(), Cut>) {
+        self.decide_send_buffer();
         let mut sent = 0;
         let mut result = self.flush().await;
         for turn in bytes.chunks(TURN_BYTES_MAX) {
@@ -93,15 +118,25 @@ impl<W: Wire> Connection<W> {
     async fn send_next(
         &mut self,
         file: &Shared,
-        offset: u64,
-        left: usize,
+        range: ByteRange,
         course: &mut Course,
     ) -> Result<usize, Cut> {
+        let (offset, left) = (range.start, usize::try_from(range.len()).unwrap_or(usize::MAX));
         if let Some(count) = self.send_lent(offset, course).await? {
             return Ok(count);
         }
+        if !course.is_copied {
+            let bytes = left.min(TURN_BYTES_MAX - course.turn);
+            match self.send_file(file, range, bytes, course).await? {
+                Sent::Bytes(count) => return Ok(count),
+                Sent::Cold => {}
+                Sent::Uncopied => course.is_copied = true,
+            }
+        }
         let bytes = left.min(course.chunk);
-        if let Sent::Bytes(count) = self.send_resident(file, offset, bytes, &course.warm).await? {
+        if course.is_copied
+            && let Sent::Bytes(count) = self.send_resident(file, offset, bytes, &course.warm).await?
+        {
             return Ok(count);
         }
         // Not before the socket has room: a hop for a client that does not read would be for nothing.
@@ -125,6 +160,14 @@ impl<W: Wire> Connection<W> {
                     course.lent = Some(lent);
                     return Ok(0);
                 }
+            }
+            // Once: what the kernel drops again before it is sent comes as a copy.
+            Mode::Inline if !course.is_copied && course.read_at != Some(offset) => {
+                let window = send::window_to_read(offset, left);
+                let Ok(job) = read::warm_in_pool(file, offset, window) else { return Err(Cut::FileFailed) };
+                let Some(Ok(_)) = self.within_wait(job).await else { return Err(Cut::FileFailed) };
+                course.read_at = Some(offset);
+                return Ok(0);
             }
             Mode::Remote | Mode::Inline | Mode::Memory => {}
         }

@@ -11,6 +11,27 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "waits::the_trace_of_a_worker_shows_no_call_that_waits",
     },
     Guard {
+        name: "looked-at-before-it-is-sent",
+        file: "src/fs/send.rs",
+        old: "Some(0) | None => break,",
+        new: "Some(0) | None => has_first = false,",
+        test: "large::a_file_larger_than_memory_is_looked_at_before_it_is_sent",
+    },
+    Guard {
+        name: "no-capped-buffer-far-away",
+        file: "src/connection/send_buffer.rs",
+        old: ".is_ok_and(is_near)",
+        new: ".is_ok()",
+        test: "distance::a_client_far_away_is_not_held_back",
+    },
+    Guard {
+        name: "turns",
+        file: "src/connection/h1/stream.rs",
+        old: "if course.turn >= TURN_BYTES_MAX {",
+        new: "if course.turn >= TURN_BYTES_MAX && course.turn == 0 {",
+        test: "large::four_fast_readers_leave_turns_to_a_small_one",
+    },
+    Guard {
         name: "remote-is-never-touched",
         file: "src/fs/root.rs",
         old: "if directory.mode == Mode::Remote || !self.root.support.cached {",

@@ -153,16 +153,16 @@ pub(super) const GUARDS: &[Guard] = &[
     },
     Guard {
         name: "shrunk-file",
-        file: "src/connection/h1/stream.rs",
-        old: "Step::Ready(Ok(0)) => return Poll::Ready(Err(Cut::FileShrank)),",
-        new: "Step::Ready(Ok(0)) => chunk.resize(chunk.len() + bytes_max, 0),",
+        file: "src/connection/h1/sendfile.rs",
+        old: "Ok(0) => Err(Cut::FileShrank),",
+        new: "Ok(0) => Ok(Some(Sent::Bytes(bytes))),",
         test: "changes::a_truncated_file_ends_the_connection",
     },
     Guard {
         name: "promised-length",
         file: "src/connection/h1/stream.rs",
-        old: "        let bytes = left.min(course.chunk);\n",
-        new: "        let bytes = course.chunk;\n",
+        old: "let bytes = left.min(TURN_BYTES_MAX - course.turn);",
+        new: "let bytes = TURN_BYTES_MAX - course.turn;",
         test: "changes::a_grown_file_is_sent_to_its_promised_length",
     },
     Guard {

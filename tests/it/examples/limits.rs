@@ -129,7 +129,8 @@ fn hang(shown: &Shown) -> Option<Hanging> {
 
 /// `connections`, `offload_threads`, `offload_queue`, `compressed_size`, `listing_entries`, and one of
 /// `codings`. `log_queue_size` is in force too, but lines are lost only once nobody reads the pipe, which
-/// takes tens of thousands of requests: `logs::an_unread_log_holds_up_nothing_and_counts_its_loss`.
+/// takes tens of thousands of requests, and so is `send_buffer`, which a client does not see:
+/// `large::a_mib_takes_few_calls_with_a_buffer_of_ours`, `logs::an_unread_log_holds_up_nothing_and_counts_its_loss`.
 #[test]
 fn of_a_small_container() {
     let shown = Shown::of("A small container");
