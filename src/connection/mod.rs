@@ -5,6 +5,7 @@ pub mod buffers;
 pub mod clock;
 mod context;
 pub mod h1;
+pub mod socket;
 pub mod wheel;
 pub mod windows;
 pub mod wire;

@@ -15,6 +15,11 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// Ready when a write would be taken, at least in part.
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Whether it is known without a look that the last read left nothing behind.
+    fn is_drained(&self) -> bool {
+        false
+    }
+
     /// Bytes that the client has not acknowledged: what is lost when the process ends now and takes the
     /// network of its container along.
     fn unacknowledged_bytes(&self) -> u64;
@@ -30,17 +35,27 @@ impl Wire for TcpStream {
     }
 
     fn unacknowledged_bytes(&self) -> u64 {
-        // A socket that cannot say has nothing more to wait for.
-        match sys::socket::unacknowledged_bytes(self.as_fd()).unwrap_or(0) {
-            0 => 0,
-            // A reset leaves the count as it was, and nobody who could lower it (getpeername(2): ENOTCONN).
-            _ if self.peer_addr().is_err() => 0,
-            left => left,
-        }
+        unacknowledged_bytes(self)
     }
 
     fn reset_on_close(&self) {
-        // SO_LINGER of 0 (socket(7)). Where it fails the kernel's own timeouts do the work.
-        let _ = socket2::SockRef::from(self).set_linger(Some(std::time::Duration::ZERO));
+        reset_on_close(self);
     }
+}
+
+/// The same of any socket.
+pub(super) fn unacknowledged_bytes(socket: &impl AsFd) -> u64 {
+    // A socket that cannot say has nothing more to wait for.
+    match sys::socket::unacknowledged_bytes(socket.as_fd()).unwrap_or(0) {
+        0 => 0,
+        // A reset leaves the count as it was, and nobody who could lower it (getpeername(2): ENOTCONN).
+        _ if socket2::SockRef::from(socket).peer_addr().is_err() => 0,
+        left => left,
+    }
+}
+
+/// The same of any socket.
+pub(super) fn reset_on_close(socket: &impl AsFd) {
+    // SO_LINGER of 0 (socket(7)). Where it fails the kernel's own timeouts do the work.
+    let _ = socket2::SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO));
 }

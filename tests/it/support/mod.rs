@@ -7,6 +7,7 @@ pub mod memory;
 mod mount;
 mod server;
 mod site;
+pub mod strace;
 
 pub use client::{Client, End, Heard, Response, Then, drip, exchange};
 pub use mount::Mounted;
