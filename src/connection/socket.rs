@@ -87,6 +87,10 @@ impl AsyncWrite for Socket {
         if let State::Fresh { socket, .. } = &mut self.0 {
             ready!(pin!(consume_budget()).poll(task));
             if let Some(result) = unless_waiting(socket.write(bytes)) {
+                if result.as_ref().is_ok_and(|count| *count < bytes.len()) {
+                    // It is full, and no file may be read for it before the reactor says that it is not.
+                    self.watched()?;
+                }
                 return Poll::Ready(result);
             }
         }

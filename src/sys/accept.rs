@@ -74,7 +74,7 @@ mod tests {
             assert!(!has_queued(&listener).unwrap());
             let error = accepted.read(&mut [0]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-            assert!(socket2::SockRef::from(&accepted).cloexec().unwrap());
+            assert!(rustix::io::fcntl_getfd(&accepted).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
             listener.set_nonblocking(true).unwrap();
             assert_eq!(accept(&listener).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         }

@@ -341,8 +341,8 @@ mod tests {
     /// there may be thousands of them.
     #[test]
     fn a_connection_is_small() {
-        let bytes = size_of_task(serve::<Socket>);
+        let bytes = size_of_task(serve);
         println!("{bytes} bytes");
-        assert!(bytes <= 1024, "{bytes} bytes for each connection");
+        assert!(bytes <= 640, "{bytes} bytes for each connection");
     }
 }

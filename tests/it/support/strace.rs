@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -12,6 +12,8 @@ use super::{Server, Site, has_program};
 pub struct Trace {
     strace: Child,
     file: PathBuf,
+    /// Its stderr, held open: it says so when a thread begins, and would end where nobody can hear it.
+    _said: BufReader<ChildStderr>,
 }
 
 /// A call: the thread that made it, and the call as strace writes it.
@@ -28,10 +30,10 @@ impl Trace {
         strace.args(["-f", "-y", "-e", &format!("trace={calls}"), "-o"]).arg(&file);
         strace.args(["-p", &server.pid().as_raw_nonzero().to_string()]).stderr(Stdio::piped());
         let mut strace = strace.spawn().map_err(|error| error.to_string())?;
-        let mut line = String::new();
-        BufReader::new(strace.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let (mut said, mut line) = (BufReader::new(strace.stderr.take().unwrap()), String::new());
+        said.read_line(&mut line).unwrap();
         if line.contains("attached") {
-            return Ok(Trace { strace, file });
+            return Ok(Trace { strace, file, _said: said });
         }
         let _ = strace.wait();
         Err(format!("needs leave to trace: {}", line.trim()))
