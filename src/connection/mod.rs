@@ -6,6 +6,7 @@ pub mod clock;
 mod context;
 pub mod h1;
 pub mod send_buffer;
+pub mod socket;
 pub mod wheel;
 pub mod windows;
 pub mod wire;

@@ -15,10 +15,20 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// Ready when a write would be taken, at least in part.
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// The socket itself, where bytes go out as they stand in a file. `None` where they are made in the
-    /// process (TLS): there the engine reads and writes.
-    fn socket(&self) -> Option<&TcpStream> {
+    /// Whether bytes go out as they stand in a file. Not where they are made in the process (TLS): there the
+    /// engine reads and writes.
+    fn takes_files(&self) -> bool {
+        false
+    }
+
+    /// The socket itself, known to the reactor, where files are taken.
+    fn socket(&mut self) -> Option<&TcpStream> {
         None
+    }
+
+    /// Whether it is known without a look that the last read left nothing behind.
+    fn is_drained(&self) -> bool {
+        false
     }
 
     /// Bytes that the client has not acknowledged: what is lost when the process ends now and takes the
@@ -35,22 +45,36 @@ impl Wire for TcpStream {
         TcpStream::poll_write_ready(self, context)
     }
 
-    fn socket(&self) -> Option<&TcpStream> {
+    fn takes_files(&self) -> bool {
+        true
+    }
+
+    fn socket(&mut self) -> Option<&TcpStream> {
         Some(self)
     }
 
     fn unacknowledged_bytes(&self) -> u64 {
-        // A socket that cannot say has nothing more to wait for.
-        match sys::socket::unacknowledged_bytes(self.as_fd()).unwrap_or(0) {
-            0 => 0,
-            // A reset leaves the count as it was, and nobody who could lower it (getpeername(2): ENOTCONN).
-            _ if self.peer_addr().is_err() => 0,
-            left => left,
-        }
+        unacknowledged_bytes(self)
     }
 
     fn reset_on_close(&self) {
-        // SO_LINGER of 0 (socket(7)). Where it fails the kernel's own timeouts do the work.
-        let _ = socket2::SockRef::from(self).set_linger(Some(std::time::Duration::ZERO));
+        reset_on_close(self);
     }
+}
+
+/// The same of any socket.
+pub(super) fn unacknowledged_bytes(socket: &impl AsFd) -> u64 {
+    // A socket that cannot say has nothing more to wait for.
+    match sys::socket::unacknowledged_bytes(socket.as_fd()).unwrap_or(0) {
+        0 => 0,
+        // A reset leaves the count as it was, and nobody who could lower it (getpeername(2): ENOTCONN).
+        _ if socket2::SockRef::from(socket).peer_addr().is_err() => 0,
+        left => left,
+    }
+}
+
+/// The same of any socket.
+pub(super) fn reset_on_close(socket: &impl AsFd) {
+    // SO_LINGER of 0 (socket(7)). Where it fails the kernel's own timeouts do the work.
+    let _ = socket2::SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO));
 }

@@ -1,18 +1,23 @@
 //! Accepting connections: the limit of the process, no descriptors, and the last ones before a drain.
 
-use std::net::IpAddr;
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::shared::{Phase, Shared};
+use crate::connection::socket::Socket;
 use crate::connection::{Context, h1};
+use crate::sys::{self, accept::has_queued};
 use crate::telemetry::log::{self, Level};
 
 /// Pause after an accept that found no descriptor or no memory: the next one would fail as well.
@@ -24,25 +29,27 @@ const REFUSALS_MAX: usize = 64;
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Retry-After: 1\r\nContent-Length: 24\r\nConnection: close\r\n\r\n503 Service Unavailable\n";
 
+/// Connections that are accepted before those that are open have their turn: each costs its worker about
+/// as much as a request.
+const ACCEPTS_A_TURN: usize = 32;
+
 /// Accepts on one listener of one worker until the process drains.
-pub(super) async fn accept(listener: TcpListener, context: Rc<Context>, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: AsyncFd<TcpListener>, context: Rc<Context>, shared: Arc<Shared>) {
     let mut phase = shared.phase.subscribe();
-    let door = Door { context, shared, refusals: Rc::new(()) };
+    let mut drained = pin!(drained(&mut phase));
+    let door = Door { context, shared, refusals: Rc::new(()), is_behind: Cell::new(false) };
     let mut failures = Failures::default();
     loop {
         tokio::select! {
             biased;
-            () = drained(&mut phase) => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    failures.last = None;
-                    door.enter(stream, peer.ip());
-                }
+            () = &mut drained => break,
+            taken = door.take_in(&listener) => match taken {
+                Ok(()) => failures.last = None,
                 Err(error) => failures.pause(&error).await,
             },
         }
     }
-    door.empty(listener);
+    door.empty(&listener.into_inner());
     door.shared.listeners_open.fetch_sub(1, Ordering::Release);
 }
 
@@ -56,23 +63,45 @@ struct Door {
     shared: Arc<Shared>,
     /// Its count is the number of refusals being told.
     refusals: Rc<()>,
+    /// The reactor has told of connections, and the queue was not seen empty since.
+    is_behind: Cell<bool>,
 }
 
 impl Door {
-    /// Takes in what the kernel has queued, which would be reset with the listener. The kernel itself is
-    /// asked: the runtime does not know yet what came since it last looked, and takes a spent budget of
-    /// the task for an empty queue.
-    fn empty(&self, listener: TcpListener) {
-        // Out of the reactor; where that fails the listener is closed with it.
-        let Ok(listener) = listener.into_std() else { return };
+    /// Waits for connections and accepts those that are queued, a turn's worth of them.
+    ///
+    /// The kernel tells of each arrival once (EPOLLET). What it told is taken as read before the queue
+    /// is looked at, so that whatever comes later is told again. And it is asked whether somebody is
+    /// there rather than accept(2) called until it fails: before it fails it makes a socket and drops
+    /// it, at ten times the price (docs/adr/0032-new-connections.md).
+    async fn take_in(&self, listener: &AsyncFd<TcpListener>) -> io::Result<()> {
+        if self.is_behind.get() {
+            tokio::task::yield_now().await;
+        } else {
+            listener.readable().await?.clear_ready();
+            self.is_behind.set(true);
+        }
+        for _ in 0..ACCEPTS_A_TURN {
+            if !has_queued(listener.get_ref())? {
+                self.is_behind.set(false);
+                break;
+            }
+            self.accept(listener.get_ref())?;
+        }
+        Ok(())
+    }
+
+    fn accept(&self, listener: &TcpListener) -> io::Result<()> {
+        let (stream, peer) = sys::accept::accept(listener)?;
+        self.enter(stream, peer.ip());
+        Ok(())
+    }
+
+    /// Takes in what the kernel has queued, which would be reset with the listener.
+    fn empty(&self, listener: &TcpListener) {
         loop {
-            match listener.accept() {
-                Ok((stream, peer)) => {
-                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-                    if let Ok(stream) = stream {
-                        self.enter(stream, peer.ip());
-                    }
-                }
+            match self.accept(listener) {
+                Ok(()) => {}
                 // Gone before it was accepted (accept(2)).
                 Err(error)
                     if matches!(
@@ -85,18 +114,19 @@ impl Door {
     }
 
     fn enter(&self, stream: TcpStream, client: IpAddr) {
+        let socket = Socket::new(stream);
         match self.shared.enter() {
             Some(place) => {
                 let context = Rc::clone(&self.context);
                 tokio::task::spawn_local(async move {
-                    h1::serve(stream, client, context).await;
+                    h1::serve(socket, client, context).await;
                     drop(place);
                 });
             }
             None if Rc::strong_count(&self.refusals) <= REFUSALS_MAX => {
                 let telling = Rc::clone(&self.refusals);
                 tokio::task::spawn_local(async move {
-                    let _ = tokio::time::timeout(REFUSAL_TIME, refuse(stream)).await;
+                    let _ = tokio::time::timeout(REFUSAL_TIME, refuse(socket)).await;
                     drop(telling);
                 });
             }
@@ -106,7 +136,7 @@ impl Door {
 }
 
 /// Says 503 so that it arrives: half-close, and read until the client has closed as well.
-async fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
+async fn refuse(mut stream: Socket) -> io::Result<()> {
     stream.write_all(REFUSAL).await?;
     stream.shutdown().await?;
     let mut dropped = [0; 4096];
@@ -121,7 +151,7 @@ struct Failures {
 }
 
 impl Failures {
-    async fn pause(&mut self, error: &std::io::Error) {
+    async fn pause(&mut self, error: &io::Error) {
         match error.raw_os_error() {
             // The client was gone before it was accepted (accept(2)): nothing to say.
             Some(libc::ECONNABORTED | libc::EPROTO | libc::EINTR) => return,

@@ -16,6 +16,7 @@ use crate::admin::Admin;
 use crate::config::checked::AccessFormat;
 use crate::connection::Context;
 use crate::limits::{Limits, TICK_MS};
+use crate::sys::accept::watch;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::access::AccessLog;
 use crate::telemetry::log::{self, Level};
@@ -43,7 +44,7 @@ pub(super) fn start(listener: TcpListener, reported: Arc<Shared>) -> io::Result<
 }
 
 async fn work(listener: TcpListener, reported: Arc<Shared>, report: mpsc::Sender<io::Result<()>>) {
-    let listener = match tokio::net::TcpListener::from_std(listener) {
+    let listener = match watch(listener) {
         Ok(listener) => listener,
         Err(error) => return drop(report.send(Err(error))),
     };

@@ -14,6 +14,7 @@ use super::shared::{Phase, Shared};
 use super::start::{Running, launch, prepare};
 use crate::config::checked::{self, Config};
 use crate::limits::TICK_MS;
+use crate::sys;
 use crate::telemetry::log::{self, Level};
 use crate::telemetry::start;
 
@@ -95,8 +96,12 @@ async fn live(config: &checked::Server, mut signals: Signals, running: &Running)
     // To the end: a deployment during a drain is as likely as before it.
     let refresh = async {
         let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
-        loop {
+        // The first one comes at once; at the second everything has started.
+        for has_started in [false, true].into_iter().chain(std::iter::repeat(false)) {
             tick.tick().await;
+            if has_started {
+                sys::memory::forget_code();
+            }
             refresher.refresh(roots);
         }
     };

@@ -22,6 +22,7 @@ use crate::handlers::compress::Store;
 use crate::limits::{Limits, TICK_MS};
 use crate::message::Service;
 use crate::route::Site;
+use crate::sys::accept::watch;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::access::AccessLog;
 use crate::telemetry::sink::Sink;
@@ -65,8 +66,7 @@ pub(super) fn start(plan: Plan) -> io::Result<()> {
 
 async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Non-blocking since they were made; the reactor is this thread's own.
-    let listeners: io::Result<Vec<_>> =
-        plan.listeners.into_iter().map(tokio::net::TcpListener::from_std).collect();
+    let listeners: io::Result<Vec<_>> = plan.listeners.into_iter().map(watch).collect();
     let (listeners, outcome) = match listeners {
         Ok(listeners) => (listeners, Ok(())),
         Err(error) => (Vec::new(), Err(error)),

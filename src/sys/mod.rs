@@ -4,9 +4,11 @@
 //! reports errors as `io::Error` with the errno. Nothing here decides anything.
 #![allow(unsafe_code, reason = "the one room for it; tests/it/tidy.rs holds it here")]
 
+pub mod accept;
 pub mod clock;
 pub mod cpu;
 pub mod directory;
 pub mod file;
+pub mod memory;
 pub mod process;
 pub mod socket;

@@ -19,6 +19,7 @@ mod clocks;
 mod codings;
 mod compress;
 mod conditional;
+mod contract;
 mod corpus;
 mod dev;
 mod distance;

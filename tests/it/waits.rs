@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Advice, CWD, FileType, Mode, fadvise, fsync, makedev, mknodat, statfs};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::support::fuse::Hanging;
+use crate::support::strace::{Trace, name_of};
 use crate::support::{Server, Site, assert_same, has_program, is_root, noise, until};
 
 /// Whether files of this site can be read without waiting when they are warm. On overlayfs and tmpfs
@@ -106,9 +107,6 @@ fn a_request_that_waits_too_long_is_503() {
 /// (RESOLVE_CACHED), no read of a file that may (RWF_NOWAIT).
 #[test]
 fn the_trace_of_a_worker_shows_no_call_that_waits() {
-    if !has_program("strace") {
-        skip!("needs strace");
-    }
     let site = Site::sample();
     if !reads_without_waiting(&site) {
         skip!("needs a file system with RWF_NOWAIT for Cargo's target directory");
@@ -116,19 +114,11 @@ fn the_trace_of_a_worker_shows_no_call_that_waits() {
     let cold = File::open(site.file("cold", &noise(1, 4 << 20))).unwrap();
     let server = Server::with(&site, "workers = 1", &format!("{}{}", site.route(), Server::RESPOND));
     assert_eq!(server.get("/x.txt").status, 200);
-    let trace = site.directory().join("trace");
-    let calls = "trace=open,openat,openat2,read,readv,pread64,preadv,preadv2,sendfile,fsync,stat,newfstatat";
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-e", calls, "-o"]).arg(&trace);
-    strace.args(["-p", &server.pid().as_raw_nonzero().to_string()]).stderr(Stdio::piped());
-    let mut strace = strace.spawn().unwrap();
-    let mut said = BufReader::new(strace.stderr.take().unwrap());
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    if !line.contains("attached") {
-        let _ = strace.wait();
-        skip!("needs leave to trace: {}", line.trim());
-    }
+    let calls = "open,openat,openat2,read,readv,pread64,preadv,preadv2,sendfile,fsync,stat,newfstatat";
+    let trace = match Trace::of(&server, &site, calls) {
+        Ok(trace) => trace,
+        Err(why) => skip!("{why}"),
+    };
     evict(&cold);
     assert_eq!(server.get("/cold").body.len(), 4 << 20);
     for number in 0..100 {
@@ -141,29 +131,19 @@ fn the_trace_of_a_worker_shows_no_call_that_waits() {
     }
     // Two rounds of whatever happens once a second.
     std::thread::sleep(std::time::Duration::from_millis(2500));
-    let workers: Vec<String> = server
+    let workers: Vec<u32> = server
         .threads()
         .into_iter()
         .filter(|(_, name)| name.starts_with("worker-"))
-        .map(|(id, _)| id.to_string())
+        .map(|(id, _)| id)
         .collect();
     assert_eq!(workers.len(), 1);
-    kill_process(Pid::from_child(&strace), Signal::INT).unwrap();
-    strace.wait().unwrap();
-
-    let text = std::fs::read_to_string(&trace).unwrap();
-    let by_worker = |line: &&str| line.split_ascii_whitespace().next().is_some_and(|id| workers[0] == id);
-    let calls: Vec<&str> = text
-        .lines()
-        .filter(by_worker)
-        .filter_map(|line| line.split_once(' '))
-        .map(|(_, call)| call.trim_start())
-        .collect();
-    assert!(calls.iter().any(|call| call.starts_with("openat2(")), "the worker opens files:\n{text}");
+    let mut calls = trace.end();
+    calls.retain(|(thread, _)| *thread == workers[0]);
+    assert!(calls.iter().any(|(_, call)| name_of(call) == "openat2"), "the worker opens files: {calls:#?}");
     let root = site.root().display().to_string();
-    for call in calls {
-        let name = call.split('(').next().unwrap_or_default();
-        let waits = match name {
+    for (_, call) in calls {
+        let waits = match name_of(&call) {
             "openat2" => !call.contains("RESOLVE_CACHED"),
             // Of an open descriptor, and so of an inode in memory; by name it may wait for a disk.
             "newfstatat" => !call.contains("AT_EMPTY_PATH"),

@@ -175,9 +175,10 @@ impl<W: Wire> Connection<W> {
                         return Ok(());
                     }
                 }
-                Next::Wait(waiting) => self.wait(*waiting).await?,
-                Next::File(body) => self.file(*body).await?,
-                Next::Kept(body) => self.kept(*body).await?,
+                // Boxed: an idle connection has no room for what it may never do.
+                Next::Wait(waiting) => Box::pin(self.wait(*waiting)).await?,
+                Next::File(body) => Box::pin(self.file(*body)).await?,
+                Next::Kept(body) => Box::pin(self.kept(*body)).await?,
             }
         }
     }
@@ -327,5 +328,24 @@ impl<W: Wire> Connection<W> {
                 unreachable!("the same bytes were a complete head before")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::socket::Socket;
+
+    fn size_of_task<F: Future>(_: impl FnOnce(Socket, IpAddr, Rc<Context>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A task has room for the largest thing that it may ever do. An idle connection is a task, and
+    /// there may be thousands of them.
+    #[test]
+    fn a_connection_is_small() {
+        let bytes = size_of_task(serve);
+        println!("{bytes} bytes");
+        assert!(bytes <= 640, "{bytes} bytes for each connection");
     }
 }

@@ -258,12 +258,14 @@ impl<W: Wire> Connection<W> {
         let has_unread = self.consumed < self.input.len() || self.poll_unread().await;
         if has_unread || self.wire.unacknowledged_bytes() > 0 {
             self.linger().await;
-        } else {
-            let _ = self.shut_down().await;
         }
+        // Else close(2), which follows, sends the end.
     }
 
     async fn poll_unread(&mut self) -> bool {
+        if self.wire.is_drained() {
+            return false;
+        }
         // Unconstrained: a spent budget of the task would look like nothing to read.
         tokio::task::unconstrained(poll_fn(|task| {
             let mut byte = [0; 1];

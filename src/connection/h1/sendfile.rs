@@ -23,15 +23,15 @@ impl<W: Wire> Connection<W> {
     /// Largest part of a file that is read behind its head; more is streamed.
     pub(super) fn inline_bytes_max(&self, file: &OpenFile) -> u64 {
         match file.mode() {
-            Mode::Inline | Mode::Memory if self.wire.socket().is_some() => SENDFILE_BYTES_MIN - 1,
+            Mode::Inline | Mode::Memory if self.wire.takes_files() => SENDFILE_BYTES_MIN - 1,
             _ => FILE_INLINE_BYTES_MAX,
         }
     }
 
     /// Decides the send buffer, once, at the first body that is large.
     pub(super) fn decide_send_buffer(&mut self) {
-        if let Some(socket) = self.wire.socket()
-            && !self.has_send_buffer
+        if !self.has_send_buffer
+            && let Some(socket) = self.wire.socket()
         {
             self.has_send_buffer = true;
             send_buffer::decide(socket, self.context.limits.send_buffer_bytes);

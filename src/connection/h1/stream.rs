@@ -70,7 +70,7 @@ impl<W: Wire> Connection<W> {
     pub(super) async fn send_part(&mut self, file: &Shared, range: ByteRange) -> (u64, Result<(), Cut>) {
         let ByteRange { start, end } = range;
         let mut offset = start;
-        let mut course = Course { is_copied: self.wire.socket().is_none(), ..Course::default() };
+        let mut course = Course { is_copied: !self.wire.takes_files(), ..Course::default() };
         self.decide_send_buffer();
         while offset < end {
             let rest = ByteRange { start: offset, end };

@@ -8,6 +8,7 @@ mod mount;
 mod server;
 mod site;
 pub mod trace;
+pub mod strace;
 
 pub use client::{Client, End, Heard, Response, Then, drip, exchange};
 pub use mount::Mounted;

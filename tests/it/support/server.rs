@@ -232,8 +232,17 @@ impl Server {
 
     /// Memory of the process, shared pages counted by their share.
     pub fn pss_bytes(&self) -> u64 {
+        self.memory("Pss:")
+    }
+
+    /// The part of it that is no file: heap and stacks.
+    pub fn anonymous_bytes(&self) -> u64 {
+        self.memory("Pss_Anon:")
+    }
+
+    fn memory(&self, key: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a Pss line");
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).expect("a line of that key");
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
     }
 
