@@ -102,6 +102,12 @@ limits! {
         "Jobs running or waiting in the offload pool; the next request that has to wait gets 503 with Retry-After.";
     compressed_bytes_max = "compressed_size" Bytes 64 * MIB, MIB => 1 << 40,
         "Files compressed on the fly that are kept in memory, for the whole process. What was not asked for in the last minute makes room; where none is to be had, files are sent as they are.";
+    open_files_max = "open_files" Count 4096, 0 => 1_000_000,
+        "Files that are kept open for the next request, for the whole process; 0 keeps none. Lowered at start to a quarter of what the descriptor limit allows. What nobody asked for in ten seconds is closed.";
+    open_file_bytes_max = "open_files_size" Bytes 64 * MIB, 0 => 1 << 40,
+        "Small files that are kept in memory beside their descriptors, for the whole process.";
+    missing_files_max = "missing_files" Count 4096, 0 => 1_000_000,
+        "Names of the last second that lead to nothing, kept so that they need not be looked up again, for the whole process. They have a bound of their own so that a scan does not close files.";
     listing_entries_max = "listing_entries" Count 1_000, 1 => 100_000,
         "Entries of one directory listing; more are left out and the answer says so. A page of a thousand, about 130 KiB, is kept for each client until it has taken it, as is the largest file that is read into an answer (128 KiB). Higher values cost memory for each slow client.";
     log_queue_bytes_max = "log_queue_size" Bytes 4 * MIB, 64 * KIB => 1 << 30,
@@ -112,6 +118,17 @@ limits! {
 pub const OUTPUT_PENDING_BYTES_MAX: usize = 128 * 1024;
 /// Files up to this size are read in the lookup step; larger ones are streamed.
 pub const FILE_INLINE_BYTES_MAX: u64 = 128 * 1024;
+/// Files up to this size are kept in memory when they are asked for again; larger ones by their descriptor
+/// alone, but for those that a worker may not read, which are kept up to `FILE_INLINE_BYTES_MAX`.
+pub const OPEN_FILE_BODY_BYTES_MAX: u64 = 64 * 1024;
+/// An open file that nobody asked for is closed after this long: opening it again costs microseconds, and
+/// the space of a file that was deleted is not free before.
+pub const OPEN_FILE_IDLE_MS: u64 = 10_000;
+/// A longer name is looked up each time: kept names are memory that strangers choose.
+pub const OPEN_FILE_NAME_BYTES_MAX: usize = 512;
+/// A file that was changed within this time is not kept in memory: a change that follows within the same
+/// tick of the kernel's clock would not show in its times. Git waits as long.
+pub const OPEN_FILE_YOUNG_MS: i64 = 2_000;
 /// Local files from this size on are streamed already, where sendfile can take them: from here on it costs
 /// less than a read and one send for head and body (docs/adr/0030 has the curve).
 pub const SENDFILE_BYTES_MIN: u64 = 64 * 1024;
@@ -127,6 +144,9 @@ pub const WARM_MS_MAX: u64 = 1_000;
 /// Windows of `WARM_BYTES` that a worker lends to readers of remote files: as many as the pool has
 /// threads for each worker. Further readers get `FILE_CHUNK_BYTES` a trip at most.
 pub const WINDOWS_MAX: usize = 4;
+/// Chunks of `FILE_CHUNK_BYTES` that the pool has read and no socket has taken, for each root: 300 readers
+/// that come at once to a remote file system had 100 MB in memory for a moment.
+pub const LANE_RESULTS_MAX: usize = 16;
 /// A client that took nothing of its window for this long loses it to the next who asks: longer than
 /// most round trips, so that a fast client far away keeps its own.
 pub const WINDOW_KEPT_MS: u64 = 250;

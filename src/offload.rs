@@ -16,7 +16,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+
+use crate::limits::LANE_RESULTS_MAX;
 
 /// The pool. It lives as long as the process, so everybody holds a plain reference and no
 /// reference count is shared between workers.
@@ -45,6 +47,8 @@ pub struct OffloadLane {
     state: Mutex<LaneState>,
     /// Its own part of the pool's `taken`.
     taken: AtomicU64,
+    /// Places for results that are large.
+    results: Semaphore,
 }
 
 #[derive(Default)]
@@ -90,6 +94,7 @@ impl Offload {
             threads_max,
             state: Mutex::default(),
             taken: AtomicU64::new(0),
+            results: Semaphore::new(LANE_RESULTS_MAX),
         }))
     }
 
@@ -103,6 +108,7 @@ impl Offload {
             threads_max,
             state: Mutex::default(),
             taken: AtomicU64::new(0),
+            results: Semaphore::new(LANE_RESULTS_MAX),
         }))
     }
 
@@ -126,6 +132,12 @@ impl Offload {
 }
 
 impl OffloadLane {
+    /// Waits for a place for a large result, to be held until its bytes are gone. The threads are faster than
+    /// the sockets: without a bound, the results of a burst would all be in memory at once.
+    pub async fn place(&'static self) -> Option<SemaphorePermit<'static>> {
+        self.results.acquire().await.ok()
+    }
+
     /// Runs `job` on a thread that may block.
     ///
     /// # Errors

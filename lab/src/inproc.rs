@@ -11,16 +11,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 
-use scalws::config::{self, Source, checked::AccessFormat};
+use scalws::config::checked::{AccessFormat, Handler};
+use scalws::config::{self, Source};
 use scalws::connection::wire::Wire;
 use scalws::connection::{Context, h1};
-use scalws::fs::OpenFile;
+use scalws::fs::{OpenFile, Root};
+use scalws::handlers::OpenFiles;
 use scalws::handlers::compress::Store;
 use scalws::handlers::representation::{self, Asked, Form};
 use scalws::limits::Limits;
-use scalws::message::{Answer, Request, Service};
+use scalws::message::{Answer, Request, Service, Where};
 use scalws::offload::{Lane, Offload};
 use scalws::route::Site;
+use scalws::semantics::head::Version;
+use scalws::semantics::method::Method;
+use scalws::semantics::path::SafePath;
 use scalws::telemetry::access::AccessLog;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -29,6 +34,10 @@ use crate::Refusal;
 /// What a browser sends, field by field; about as long as most.
 pub const REQUEST: &str =
     "GET /1k.bin HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: scalws-lab/0.1\r\nAccept: */*\r\n\r\n";
+
+/// What a browser sends for what it has: a condition that holds.
+pub const UNCHANGED: &str = "GET /1k.bin HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: scalws-lab/0.1\r\n\
+    Accept: */*\r\nIf-None-Match: *\r\n\r\n";
 
 /// The same for the fixed answer.
 pub const PING: &str =
@@ -110,7 +119,7 @@ impl Service for OneFile {
         let fd: OwnedFd = std::fs::File::open(&self.path).expect("the fixture's file is there").into();
         let file = OpenFile::adopt(fd, self.lane).expect("an open file has facts");
         let form = Form { content_type: "application/octet-stream", is_negotiated: false, coding: None };
-        Answer::Ready(representation::reply(file, None, form, &Asked::of(request)))
+        Answer::Ready(representation::reply(Arc::new(file), None, form, &Asked::of(request)))
     }
 }
 
@@ -125,7 +134,46 @@ pub fn site(text: &str, scratch: &Path) -> Result<Site, Refusal> {
     let loaded = config::load(&source).map_err(|problems| Refusal::new(problems.to_string()))?;
     let pool = Offload::start(1, 16)?;
     let limits = &loaded.config.limits;
-    Ok(Site::new(&loaded.config.routes, None, &[], &Store::new(limits, pool), limits))
+    Ok(Site::new(
+        &loaded.config.routes,
+        None,
+        &[],
+        &Store::new(limits, pool),
+        &OpenFiles::new(limits, 1),
+        limits,
+    ))
+}
+
+/// The site of one static route over `root`, with the file of [`REQUEST`] open and known, as after its first
+/// requests; valgrind has no openat2, so the file is opened by open(2).
+///
+/// # Errors
+/// The root or its file cannot be opened.
+pub fn kept(root: &Path) -> Result<Site, Refusal> {
+    let directory = Some(root.to_owned());
+    let source = Source { directory, file: None, ..Source::default() };
+    let loaded = config::load(&source).map_err(|problems| Refusal::new(problems.to_string()))?;
+    let mut config = loaded.config;
+    for route in &mut config.routes {
+        if let Handler::Static(files) = &mut route.handler {
+            // Looking the path up again is a matter of seconds, not of requests.
+            files.revalidate_ms = 24 * 3600 * 1000;
+        }
+    }
+    let (limits, pool) = (&config.limits, Offload::start(1, 16)?);
+    let (roots, store) = ([Root::adopt(root, pool)?], Store::new(limits, pool));
+    let site = Site::new(&config.routes, None, &roots, &store, &OpenFiles::new(limits, 1), limits);
+    let fd: OwnedFd = std::fs::File::open(root.join("1k.bin"))?.into();
+    let request = Request {
+        method: Method::Get,
+        target: Where::Path(SafePath::parse(b"/1k.bin").expect("a safe path"), None),
+        authority: b"127.0.0.1:8080",
+        version: Version::Http11,
+        fields: &[],
+        body_bytes: 0,
+    };
+    site.adopt(&request, OpenFile::adopt(fd, pool.lane())?);
+    Ok(site)
 }
 
 /// A config with the fixed answer.

@@ -12,7 +12,7 @@ use crate::Refusal;
 use crate::fixture::Fixture;
 
 /// What is counted.
-const ROWS: [&str; 2] = ["respond", "file"];
+const ROWS: [&str; 5] = ["respond", "file", "kept", "unchanged", "missing"];
 /// Two runs whose difference leaves the start of the program out.
 const COUNTS: [u64; 2] = [500, 2_500];
 /// Bound in per cent: counts differ by less from run to run (by 0.01 here), and by more after a change.

@@ -181,6 +181,8 @@ pub struct Static {
     pub listing: bool,
     /// Whether `about.html` is sent for `/about`.
     pub clean_urls: bool,
+    /// How long what a path led to is believed; 0: nothing is kept.
+    pub revalidate_ms: u64,
     /// Cache-Control of files; the first glob that matches wins. They can be built into one set.
     pub cache_control: Vec<CacheRule>,
     /// Further fields of files, of all globs that match. They can be built into one set too.

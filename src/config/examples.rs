@@ -88,6 +88,9 @@ connections = 50
 offload_threads = 4
 offload_queue = 16
 compressed_size = "1MiB"
+open_files = 64
+open_files_size = "1MiB"
+missing_files = 64
 listing_entries = 10
 send_buffer = "128KiB"
 log_queue_size = "256KiB"
@@ -205,6 +208,7 @@ listing = true
 clean_urls = true
 precompressed = false
 compress = true
+revalidate = "5s"
 "#,
         )
     },

@@ -197,6 +197,7 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
     report.set("route.static.listing", "false".to_owned(), None);
     report.set("route.static.clean_urls", "false".to_owned(), None);
     report.set("route.static.precompressed", "true".to_owned(), None);
+    report.set("route.static.revalidate", format!("{:?}", units::show_ms(statics::REVALIDATE_MS)), None);
     Route {
         name: "/".to_owned(),
         hosts: Vec::new(),
@@ -210,6 +211,7 @@ fn implied_route(source: &Source, report: &mut Report<'_>) -> Route {
             index,
             listing: false,
             clean_urls: false,
+            revalidate_ms: statics::REVALIDATE_MS,
             precompressed: true,
             compress: None,
             cache_control: Vec::new(),

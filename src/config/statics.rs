@@ -15,12 +15,15 @@ use super::file_headers;
 use super::keys::{REVALIDATE_MS_MAX, SYMLINK_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
+use super::units::show_ms;
 use super::{cache_control, error_pages};
 use crate::semantics::path::{SafePath, has_hidden_segment};
 
 /// The walk is a courtesy: it ends here even if the root is a whole file server.
 const WALK_ENTRIES_MAX: usize = 10_000;
 const WALK_DEPTH_MAX: usize = 8;
+/// Default of `revalidate`: deployments show within a second, and a busy file costs three calls in it.
+pub(super) const REVALIDATE_MS: u64 = 1_000;
 /// Links that are named one by one; the others are counted.
 const LINKS_NAMED_MAX: usize = 10;
 
@@ -43,9 +46,9 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
     let clean_urls = report.value(here, "clean_urls", false, Report::boolean, |on| format!("{on}"));
     let precompressed = report.value(here, "precompressed", true, Report::boolean, |on| format!("{on}"));
     let compress = compress::read(table, report);
-    if let Some(node) = table.get("revalidate") {
-        report.duration_ms(node, 0, REVALIDATE_MS_MAX);
-    }
+    let read = |report: &mut Report<'_>, node: &Node| report.duration_ms(node, 0, REVALIDATE_MS_MAX);
+    let revalidate_ms =
+        report.value(here, "revalidate", REVALIDATE_MS, read, |ms| format!("{:?}", show_ms(*ms)));
     let rules = table.get("cache_control");
     let cache_control = rules.map_or_else(|| Some(Vec::new()), |node| cache_control::read(node, report));
     let rules = table.get("headers");
@@ -60,6 +63,7 @@ pub(super) fn read(table: &Table, origin: &Origin, report: &mut Report<'_>) -> O
         index,
         listing,
         clean_urls,
+        revalidate_ms,
         precompressed,
         cache_control: cache_control?,
         compress,

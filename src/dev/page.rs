@@ -90,6 +90,7 @@ impl Shape {
 fn followed_by(body: Body, mut text: Vec<u8>) -> Body {
     match body {
         Body::Empty => Body::Owned(text),
+        Body::Static(bytes) => Body::Owned([bytes, &text].concat()),
         Body::Shared(bytes) => Body::Owned([&bytes[..], &text].concat()),
         Body::Kept(bytes) => Body::Owned([&bytes[..], &text].concat()),
         Body::Owned(mut bytes) => {
@@ -110,6 +111,7 @@ fn followed_by(body: Body, mut text: Vec<u8>) -> Body {
 fn with_markup(reply: Reply) -> Reply {
     let bytes = match &reply.body {
         Body::Owned(bytes) => &bytes[..],
+        Body::Static(bytes) => bytes,
         Body::Shared(bytes) => bytes,
         Body::Empty | Body::Kept(_) | Body::File(..) | Body::Parts(_) => return reply,
     };
@@ -160,6 +162,7 @@ mod tests {
         let body = match &reply.body {
             Body::Owned(bytes) => bytes.clone(),
             Body::Shared(bytes) => bytes.to_vec(),
+            Body::Static(bytes) => bytes.to_vec(),
             Body::Empty => Vec::new(),
             other => panic!("{other:?}"),
         };

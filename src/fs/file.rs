@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::fs::Mode;
+use crate::fs::{Mode, Version};
 use crate::offload::Lane;
 use crate::sys::file::{Stat, fstat};
 
@@ -18,11 +18,12 @@ pub struct OpenFile {
     stat: Stat,
     mode: Mode,
     lane: Lane,
+    is_settled: bool,
 }
 
 impl OpenFile {
     pub(in crate::fs) fn new(fd: OwnedFd, stat: Stat, mode: Mode, lane: Lane) -> OpenFile {
-        OpenFile { fd: Some(fd), stat, mode, lane }
+        OpenFile { fd: Some(fd), stat, mode, lane, is_settled: false }
     }
 
     /// An open file that did not come through the resolver: for benches under valgrind, which has no
@@ -40,6 +41,25 @@ impl OpenFile {
     #[must_use]
     pub fn stat(&self) -> &Stat {
         &self.stat
+    }
+
+    /// Whether it is still the version that its facts are of, by a look at it. May hang where the file
+    /// system is remote.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        let version = Version::of(&self.stat);
+        fstat(self.fd()).is_ok_and(|now| Version::of(&now) == version && now.links > 0)
+    }
+
+    /// Says that what the pool read of it was read between two looks that agree.
+    pub(in crate::fs) fn settle(&mut self) {
+        self.is_settled = true;
+    }
+
+    /// Whether that was said.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// How it may be read.
@@ -61,7 +81,7 @@ impl OpenFile {
     /// A second descriptor for the same open file; it shares nothing that a positional read uses.
     pub(in crate::fs) fn duplicate(&self) -> std::io::Result<OpenFile> {
         let fd = self.fd().try_clone_to_owned()?;
-        Ok(OpenFile { fd: Some(fd), stat: self.stat, mode: self.mode, lane: self.lane })
+        Ok(OpenFile { fd: Some(fd), is_settled: false, ..*self })
     }
 
     fn may_block_on_close(&self) -> bool {
@@ -87,6 +107,23 @@ impl Drop for OpenFile {
 mod tests {
     use super::*;
     use crate::offload::Offload;
+
+    /// A change within the same tick of the clock would not show in the times.
+    #[test]
+    fn what_was_just_changed_is_not_kept_in_memory() {
+        let path = std::env::temp_dir().join(format!("scalws-young-{}", std::process::id()));
+        std::fs::write(&path, b"content").unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        let stat = fstat(file.as_fd()).unwrap();
+        let lane = Offload::start(1, 10).unwrap().lane();
+        let file = OpenFile::new(file.into(), stat, Mode::Memory, lane);
+        let settled = crate::fs::read::settled(&file);
+        std::fs::remove_file(&path).unwrap();
+        // The modification time is long past; the change time is that of now.
+        assert_eq!(settled, None);
+    }
 
     #[test]
     fn only_a_close_that_may_block_goes_to_the_pool() {

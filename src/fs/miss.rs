@@ -18,6 +18,14 @@ pub enum Miss {
     Io(io::Error),
 }
 
+impl Miss {
+    /// Whether the process or the system has no descriptor left (open(2): EMFILE, ENFILE).
+    #[must_use]
+    pub fn is_for_descriptors(&self) -> bool {
+        matches!(self, Miss::Busy(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)))
+    }
+}
+
 impl From<io::Error> for Miss {
     /// The one table from errno to cause (openat2(2), read(2); cases A01, A03, A08).
     fn from(error: io::Error) -> Miss {

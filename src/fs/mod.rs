@@ -4,6 +4,7 @@
 //! through [`read`] or [`send`]. What the kernel cannot say at once is [`Step::Wait`], and the caller takes the
 //! whole resolution to the offload pool. This room knows no HTTP, no routes and no configuration.
 
+pub mod cache;
 pub mod content_tag;
 pub mod device;
 pub mod file;
@@ -16,6 +17,7 @@ pub mod send;
 pub mod sidecar;
 pub mod version;
 
+pub use cache::Cache;
 pub use device::Mode;
 pub use file::OpenFile;
 pub use listing::{Entries, Entry, OrListed, Wanted};

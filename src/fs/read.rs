@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::fs::{Miss, Mode, OpenFile, Step, Version, device};
-use crate::limits::{FILE_CHUNK_BYTES, SETTLE_MS, WARM_BYTES, WARM_MS_MAX};
+use crate::limits::{FILE_CHUNK_BYTES, OPEN_FILE_YOUNG_MS, SETTLE_MS, WARM_BYTES, WARM_MS_MAX};
 use crate::offload::Full;
 use crate::sys::clock;
 use crate::sys::file::{Wait, fstat, read_at};
@@ -151,7 +151,7 @@ pub type Shared = Arc<OpenFile>;
 /// # Errors
 /// The pool is full.
 pub fn part_in_pool(
-    file: OpenFile,
+    file: Shared,
     offset: u64,
     size: u64,
 ) -> Result<impl Future<Output = Result<Vec<u8>, Miss>>, Full> {
@@ -220,6 +220,44 @@ pub fn warm_in_pool(
     Ok(async move { job.await.unwrap_or_else(|_| Err(io::Error::other("a pool job failed"))) })
 }
 
+/// All of a small file, read at once between two looks that agree: the caller's, and one afterwards. `None`
+/// where it is not resident, or where it was changed so lately that a change within the same tick of the
+/// clock would not show.
+#[must_use]
+pub fn settled(file: &OpenFile) -> Option<Vec<u8>> {
+    if is_young(file) {
+        return None;
+    }
+    let mut content = Vec::new();
+    match part_resident(file, 0, file.stat().size, &mut content) {
+        Step::Ready(Ok(())) => file.is_unchanged().then_some(content),
+        _ => None,
+    }
+}
+
+/// Reads a small file in the pool, and says whether it was between two looks that agree.
+///
+/// # Errors
+/// The pool is full.
+pub fn whole_in_pool(
+    file: &Shared,
+) -> Result<impl Future<Output = Result<(Vec<u8>, bool), Miss>> + use<>, Full> {
+    let (lane, file) = (file.lane(), Arc::clone(file));
+    let job = lane.run(move || {
+        let before = file.is_unchanged() && !is_young(&file);
+        let content = part_waiting(&file, 0, file.stat().size)?;
+        Ok((content, before && file.is_unchanged()))
+    })?;
+    Ok(async move { job.await.unwrap_or_else(|_| Err(Miss::Io(io::Error::other("a pool job failed")))) })
+}
+
+/// Whether a change could hide in the times that a file has (git calls such an entry racy). Kernels before
+/// 6.13 stamp files with a clock of 4 ms; a time that is yet to come says nothing.
+pub(in crate::fs) fn is_young(file: &OpenFile) -> bool {
+    let version = Version::of(file.stat());
+    age_ms(version.changed_ms().max(version.modified_ms())) < OPEN_FILE_YOUNG_MS
+}
+
 /// Reads the very version of `file` that its look saw, in the pool, for one who keeps what it is turned
 /// into. `then` runs there too, with nothing where the file was changed or cannot be read.
 ///
@@ -239,11 +277,11 @@ pub fn version_in_pool(
 /// files moves every 1 to 10 ms).
 fn version_waiting(file: &OpenFile) -> Option<Vec<u8>> {
     let version = Version::of(file.stat());
-    let mut left_ms = SETTLE_MS - age_ms(&version);
+    let mut left_ms = SETTLE_MS - age_ms(version.changed_ms());
     if (1..=2 * SETTLE_MS).contains(&left_ms) {
         // The clock that is read here is a tick behind at most, as the one of the file may be.
         std::thread::sleep(std::time::Duration::from_millis((left_ms + TICK_OF_TIMES_MS).unsigned_abs()));
-        left_ms = SETTLE_MS - age_ms(&version);
+        left_ms = SETTLE_MS - age_ms(version.changed_ms());
     }
     if left_ms > 0 {
         // Changed in the future: by a clock that is not ours, which says nothing.
@@ -254,7 +292,7 @@ fn version_waiting(file: &OpenFile) -> Option<Vec<u8>> {
     (Version::of(&after) == version).then_some(content)
 }
 
-fn age_ms(version: &Version) -> i64 {
+fn age_ms(since_ms: i64) -> i64 {
     let (seconds, milliseconds) = clock::wall_coarse();
-    seconds.saturating_mul(1000).saturating_add(i64::from(milliseconds)).saturating_sub(version.changed_ms())
+    seconds.saturating_mul(1000).saturating_add(i64::from(milliseconds)).saturating_sub(since_ms)
 }

@@ -169,6 +169,9 @@ fn open_one_waiting(directory: &Directory, path: &[u8], links: Links, lane: Lane
         }
         if stat.size <= FILE_INLINE_BYTES_MAX {
             *content = Some(read::part_waiting(file, 0, stat.size)?);
+            if !read::is_young(file) && file.is_unchanged() {
+                file.settle();
+            }
         }
     }
     Ok(found)

@@ -73,7 +73,21 @@ impl Root {
     pub fn open(path: &Path, links: Links, pool: Pool) -> io::Result<Arc<Root>> {
         let directory = Directory::open(path)?;
         let support = resolve::probe(directory.fd.as_fd())?;
-        Ok(Arc::new(Root {
+        Ok(Arc::new(Root::with(path, directory, links, support, pool)))
+    }
+
+    /// A root that was not tested: for benches under valgrind, which has no openat2.
+    ///
+    /// # Errors
+    /// The directory cannot be opened.
+    #[cfg(feature = "bench")]
+    pub fn adopt(path: &Path, pool: Pool) -> io::Result<Arc<Root>> {
+        let support = Support { cached: true };
+        Ok(Arc::new(Root::with(path, Directory::open(path)?, Links::Inside, support, pool)))
+    }
+
+    fn with(path: &Path, directory: Directory, links: Links, support: Support, pool: Pool) -> Root {
+        Root {
             path: path.to_owned(),
             links,
             support,
@@ -81,7 +95,7 @@ impl Root {
             current: Mutex::new(Arc::new(directory)),
             generation: AtomicU64::new(0),
             refreshing: Mutex::default(),
-        }))
+        }
     }
 
     /// The path as configured.
@@ -196,6 +210,12 @@ impl View {
     #[must_use]
     pub fn root(&self) -> &Arc<Root> {
         &self.root
+    }
+
+    /// Counts the directories that the root's path has led to.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.root.generation.load(Ordering::Acquire)
     }
 
     /// Opens `path` on the worker, or the first of its sidecars that may stand for it, if the kernel

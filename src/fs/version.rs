@@ -33,10 +33,19 @@ impl Version {
         self.size
     }
 
+    /// When its content was last changed, as far as its owner says so, in milliseconds since the epoch.
+    #[must_use]
+    pub(in crate::fs) fn modified_ms(&self) -> i64 {
+        in_ms(self.modified)
+    }
+
     /// When its inode was last changed, in milliseconds since the epoch.
     #[must_use]
     pub(in crate::fs) fn changed_ms(&self) -> i64 {
-        let (seconds, nanoseconds) = self.changed;
-        seconds.saturating_mul(1000).saturating_add(i64::from(nanoseconds / 1_000_000))
+        in_ms(self.changed)
     }
+}
+
+fn in_ms((seconds, nanoseconds): (i64, u32)) -> i64 {
+    seconds.saturating_mul(1000).saturating_add(i64::from(nanoseconds / 1_000_000))
 }

@@ -175,7 +175,7 @@ impl Page {
 
 fn whole(file: OpenFile) -> Body {
     let end = file.stat().size;
-    Body::File(file, ByteRange { start: 0, end })
+    Body::File(Arc::new(file), ByteRange { start: 0, end })
 }
 
 /// For the log.
@@ -218,7 +218,11 @@ mod tests {
             Answer::Ready(reply) => reply,
             Answer::Wait(reply) => runtime.block_on(reply),
         };
-        let Body::Owned(body) = reply.body else { panic!("{:?}", reply.body) };
+        let body = match reply.body {
+            Body::Owned(body) => body,
+            Body::Static(body) => body.to_vec(),
+            other => panic!("{other:?}"),
+        };
         (reply.status, String::from_utf8(body).unwrap())
     }
 

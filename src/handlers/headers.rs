@@ -12,6 +12,8 @@ pub struct Headers {
     lines: Rc<[u8]>,
     /// For 4xx and 5xx.
     lines_of_errors: Rc<[u8]>,
+    /// The same behind the line of a short text.
+    plain_errors: Rc<[u8]>,
     /// For what is no error too, each unless the answer about a file has a field of that name already.
     replaceable: Rc<[(String, Rc<[u8]>)]>,
 }
@@ -21,7 +23,8 @@ impl Headers {
     #[must_use]
     pub fn new(headers: &[(String, String)]) -> Headers {
         let lines = lines(headers.iter());
-        Headers { lines_of_errors: Rc::clone(&lines), lines, replaceable: Rc::new([]) }
+        let plain_errors = behind_plain(&lines);
+        Headers { lines_of_errors: Rc::clone(&lines), plain_errors, lines, replaceable: Rc::new([]) }
     }
 
     /// For a handler that decides itself what is an error. What lets a cache keep an answer is not for
@@ -34,9 +37,11 @@ impl Headers {
         let (replaceable, always): (Vec<_>, Vec<_>) =
             headers.iter().partition(|(name, _)| given.iter().any(|given| given.eq_ignore_ascii_case(name)));
         let replaceable = replaceable.into_iter().map(|pair| (pair.0.clone(), lines([pair].into_iter())));
+        let lines_of_errors = lines(fit_errors);
         Headers {
             lines: lines(always.into_iter()),
-            lines_of_errors: lines(fit_errors),
+            plain_errors: behind_plain(&lines_of_errors),
+            lines_of_errors,
             replaceable: replaceable.collect(),
         }
     }
@@ -47,14 +52,29 @@ impl Headers {
         if self.lines.is_empty() && self.replaceable.is_empty() {
             return answer;
         }
-        let headers = self.clone();
-        answer.map(move |reply| headers.on_reply(reply))
+        match answer {
+            Answer::Ready(reply) => Answer::Ready(self.on_reply(reply)),
+            Answer::Wait(_) => {
+                let headers = self.clone();
+                answer.map(move |reply| headers.on_reply(reply))
+            }
+        }
     }
 
-    fn on_reply(&self, mut reply: Reply) -> Reply {
-        if reply.status >= 400 {
-            reply.fields.append(&self.lines_of_errors);
-            return reply;
+    /// The reply with its lines.
+    #[must_use]
+    pub fn on_reply(&self, mut reply: Reply) -> Reply {
+        match reply.fields {
+            Fields::Complete(_) => return reply,
+            Fields::Plain if reply.status >= 400 => {
+                reply.fields = Fields::Shared(Rc::clone(&self.plain_errors));
+                return reply;
+            }
+            _ if reply.status >= 400 => {
+                reply.fields.append(&self.lines_of_errors);
+                return reply;
+            }
+            _ => {}
         }
         for (name, line) in self.replaceable.iter() {
             if !reply.fields.has(name) {
@@ -69,6 +89,12 @@ impl Headers {
 fn lines<'a>(headers: impl Iterator<Item = &'a (String, String)>) -> Rc<[u8]> {
     let pairs: Vec<_> = headers.map(|(name, value)| (name.as_str(), value.as_str())).collect();
     Fields::of(&pairs).as_bytes().into()
+}
+
+fn behind_plain(lines: &Rc<[u8]>) -> Rc<[u8]> {
+    let mut fields = Fields::Plain;
+    fields.append(lines);
+    fields.as_bytes().into()
 }
 
 /// Whether a field lets caches keep an answer: RFC 9111 §5, RFC 9213 and what came before it.

@@ -1,131 +1,23 @@
 //! What a file answers: 200, 206, 304, 412 or 416, and the fields that describe it (RFC 9110 §8, §13,
 //! §14). Decided from plain values; the bytes are read later, by the engine.
 
+mod asked;
+
+pub use asked::{Asked, OwnedAsked};
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::fs::read::Shared;
 use crate::fs::{OpenFile, content_tag};
-use crate::message::{Body, Fields, Parts, Reply, Request};
-use crate::semantics::conditional::{self, Conditions, Outcome, Validators};
+use crate::message::{Body, Fields, Parts, Reply};
+use crate::semantics::conditional::{self, Outcome, Validators};
 use crate::semantics::encoding::Coding;
-use crate::semantics::method::Method;
 use crate::semantics::range::{self, ByteRange, Ranges};
 use crate::semantics::{date, etag};
 use crate::sys::clock;
 use crate::sys::file::Stat;
-
-/// The fields of a request that choose its answer, borrowed from it.
-#[derive(Debug, Default)]
-pub struct Asked<'a> {
-    if_match: Vec<&'a [u8]>,
-    if_none_match: Vec<&'a [u8]>,
-    if_modified_since: Option<&'a [u8]>,
-    if_unmodified_since: Option<&'a [u8]>,
-    if_range: Option<&'a [u8]>,
-    /// `None` for HEAD too: a range is for GET alone (RFC 9110 §14.2).
-    range: Option<&'a [u8]>,
-}
-
-impl<'a> Asked<'a> {
-    /// What `request` asks for. A field that may stand once and stands twice says nothing.
-    #[must_use]
-    pub fn of(request: &Request<'a>) -> Asked<'a> {
-        let mut asked = Asked::default();
-        let mut seen_twice = [false; 4];
-        for field in request.fields {
-            let once = match field.name.len() {
-                5 if field.name.eq_ignore_ascii_case("range") => (&mut asked.range, 0),
-                8 if field.name.eq_ignore_ascii_case("if-range") => (&mut asked.if_range, 1),
-                8 if field.name.eq_ignore_ascii_case("if-match") => {
-                    asked.if_match.push(field.value);
-                    continue;
-                }
-                13 if field.name.eq_ignore_ascii_case("if-none-match") => {
-                    asked.if_none_match.push(field.value);
-                    continue;
-                }
-                17 if field.name.eq_ignore_ascii_case("if-modified-since") => {
-                    (&mut asked.if_modified_since, 2)
-                }
-                19 if field.name.eq_ignore_ascii_case("if-unmodified-since") => {
-                    (&mut asked.if_unmodified_since, 3)
-                }
-                _ => continue,
-            };
-            let (slot, number) = once;
-            seen_twice[number] |= slot.replace(field.value).is_some();
-        }
-        let slots = [
-            &mut asked.range,
-            &mut asked.if_range,
-            &mut asked.if_modified_since,
-            &mut asked.if_unmodified_since,
-        ];
-        slots.into_iter().zip(seen_twice).filter(|(_, twice)| *twice).for_each(|(slot, _)| *slot = None);
-        // An If-Range that says nothing must not let a range through that it was to guard.
-        if request.method != Method::Get || seen_twice[1] {
-            asked.range = None;
-        }
-        asked
-    }
-
-    /// Whether a part is asked for.
-    #[must_use]
-    pub fn has_range(&self) -> bool {
-        self.range.is_some()
-    }
-
-    /// A copy that outlives the request's buffer.
-    #[must_use]
-    pub fn to_owned(&self) -> OwnedAsked {
-        let list = |values: &[&[u8]]| values.iter().map(|value| value.to_vec()).collect();
-        let once = [self.if_modified_since, self.if_unmodified_since, self.if_range, self.range];
-        OwnedAsked {
-            lists: [list(&self.if_match), list(&self.if_none_match)],
-            once: once.map(|value| value.map(<[u8]>::to_vec)),
-        }
-    }
-
-    pub(super) fn conditions(&self) -> Conditions<'_> {
-        Conditions {
-            if_match: &self.if_match,
-            if_none_match: &self.if_none_match,
-            if_modified_since: self.if_modified_since,
-            if_unmodified_since: self.if_unmodified_since,
-            if_range: self.if_range,
-        }
-    }
-}
-
-/// The same for a request whose buffer is gone.
-#[derive(Debug)]
-pub struct OwnedAsked {
-    lists: [Vec<Vec<u8>>; 2],
-    once: [Option<Vec<u8>>; 4],
-}
-
-impl OwnedAsked {
-    /// Copies what `request` asks for.
-    #[must_use]
-    pub fn of(request: &Request<'_>) -> OwnedAsked {
-        Asked::of(request).to_owned()
-    }
-
-    /// As it was.
-    #[must_use]
-    pub fn borrowed(&self) -> Asked<'_> {
-        let [if_modified_since, if_unmodified_since, if_range, range] = &self.once;
-        Asked {
-            if_match: self.lists[0].iter().map(Vec::as_slice).collect(),
-            if_none_match: self.lists[1].iter().map(Vec::as_slice).collect(),
-            if_modified_since: if_modified_since.as_deref(),
-            if_unmodified_since: if_unmodified_since.as_deref(),
-            if_range: if_range.as_deref(),
-            range: range.as_deref(),
-        }
-    }
-}
 
 /// What the bytes of a file are, beyond the file itself.
 #[derive(Clone, Copy, Debug)]
@@ -159,18 +51,18 @@ impl Facts {
         Facts { tag, modified_s, modified: modified_s.and_then(date::http_date), now_s }
     }
 
+    /// Of a file in the coding of its form.
+    fn of_form(stat: &Stat, form: &Form<'_>) -> Facts {
+        Facts::of(stat, |tag| match form.coding {
+            Some(coding) => etag::of_coding(&tag, coding.tag_suffix()),
+            None => tag,
+        })
+    }
+
     /// Of what is made of a file on the fly.
     fn of_made(stat: &Stat, form: &Form<'_>) -> Facts {
         let suffix = form.coding.map(Coding::tag_suffix).unwrap_or_default();
         Facts::of(stat, |tag| etag::of_made_coding(&tag, suffix))
-    }
-
-    /// The fields that 304 and 412 have too.
-    fn pairs(&self, form: &Form<'_>) -> Vec<(&str, &str)> {
-        let mut pairs = Vec::with_capacity(8);
-        pairs.extend(form.is_negotiated.then_some(("Vary", "Accept-Encoding")));
-        pairs.extend(self.tag.as_deref().map(|tag| ("ETag", tag)));
-        pairs
     }
 
     /// The answer where the conditions decide it; else whether a range counts.
@@ -185,12 +77,57 @@ impl Facts {
     }
 }
 
+/// What a version answers for as long as it is there.
+#[derive(Clone, Debug)]
+pub struct Lasting {
+    tag: Option<Box<str>>,
+    modified_s: Option<i64>,
+}
+
+/// What lasts of `file`, if it does: a time that is yet to come will be sent when it has, a tag that could
+/// not be had may be had later.
+#[must_use]
+pub fn lasting(file: &OpenFile, form: Form<'_>) -> Option<Lasting> {
+    let stat = file.stat();
+    let Facts { tag, modified_s, .. } = Facts::of_form(stat, &form);
+    let is_known = tag.is_some() || !content_tag::is_wanted(stat);
+    let is_past = modified_s.is_some() || etag::is_flattened(stat.mtime_s);
+    (is_known && is_past).then(|| Lasting { tag: tag.map(String::into_boxed_str), modified_s })
+}
+
+impl Lasting {
+    /// What the conditions of a request come to.
+    #[must_use]
+    pub fn outcome(&self, asked: &Asked<'_>) -> Outcome {
+        if !asked.has_conditions() {
+            return Outcome::Proceed { range_counts: asked.if_range.is_none() };
+        }
+        let now_s = clock::wall_coarse().0;
+        let validators = Validators { tag: self.tag.as_deref(), modified_s: self.modified_s, now_s };
+        conditional::evaluate(&asked.conditions(), &validators)
+    }
+
+    /// The fields of a 304.
+    #[must_use]
+    pub fn unchanged(&self, form: &Form<'_>) -> Fields {
+        Fields::of(&pairs(self.tag.as_deref(), form))
+    }
+}
+
+/// The fields that 304 and 412 have too.
+fn pairs<'a>(tag: Option<&'a str>, form: &Form<'_>) -> Vec<(&'static str, &'a str)> {
+    let mut pairs = Vec::with_capacity(8);
+    pairs.extend(form.is_negotiated.then_some(("Vary", "Accept-Encoding")));
+    pairs.extend(tag.map(|tag| ("ETag", tag)));
+    pairs
+}
+
 /// The answer to a request for `file` in a coding that is made on the fly, where its conditions decide
 /// it.
 #[must_use]
 pub fn made_is_settled(file: &OpenFile, form: Form<'_>, asked: &Asked<'_>) -> Option<Reply> {
     let facts = Facts::of_made(file.stat(), &form);
-    facts.settled(&facts.pairs(&form), asked).break_value()
+    facts.settled(&pairs(facts.tag.as_deref(), &form), asked).break_value()
 }
 
 /// The answer that `file` gives in a coding that was made of it: `bytes`. It has no parts, and says
@@ -198,7 +135,7 @@ pub fn made_is_settled(file: &OpenFile, form: Form<'_>, asked: &Asked<'_>) -> Op
 #[must_use]
 pub fn made(file: &OpenFile, bytes: Arc<[u8]>, form: Form<'_>, asked: &Asked<'_>) -> Reply {
     let facts = Facts::of_made(file.stat(), &form);
-    let mut pairs = facts.pairs(&form);
+    let mut pairs = pairs(facts.tag.as_deref(), &form);
     if let ControlFlow::Break(reply) = facts.settled(&pairs, asked) {
         return reply;
     }
@@ -210,13 +147,10 @@ pub fn made(file: &OpenFile, bytes: Arc<[u8]>, form: Form<'_>, asked: &Asked<'_>
 
 /// The answer that `file` gives. `content` is all of it, where the pool has read it already.
 #[must_use]
-pub fn reply(file: OpenFile, content: Option<Vec<u8>>, form: Form<'_>, asked: &Asked<'_>) -> Reply {
+pub fn reply(file: Shared, content: Option<Vec<u8>>, form: Form<'_>, asked: &Asked<'_>) -> Reply {
     let stat = *file.stat();
-    let facts = Facts::of(&stat, |tag| match form.coding {
-        Some(coding) => etag::of_coding(&tag, coding.tag_suffix()),
-        None => tag,
-    });
-    let mut pairs = facts.pairs(&form);
+    let facts = Facts::of_form(&stat, &form);
+    let mut pairs = pairs(facts.tag.as_deref(), &form);
     let range_counts = match facts.settled(&pairs, asked) {
         ControlFlow::Continue(range_counts) => range_counts,
         ControlFlow::Break(reply) => return reply,
@@ -255,7 +189,7 @@ pub fn reply(file: OpenFile, content: Option<Vec<u8>>, form: Form<'_>, asked: &A
     }
 }
 
-fn body(file: OpenFile, content: Option<Vec<u8>>, part: ByteRange) -> Body {
+fn body(file: Shared, content: Option<Vec<u8>>, part: ByteRange) -> Body {
     match content {
         None => Body::File(file, part),
         Some(mut content) => {
@@ -275,7 +209,7 @@ fn content_range(part: ByteRange, size: u64) -> String {
 
 /// RFC 9110 §15.3.7.2: each part with its type and range, nothing about ranges in the head itself.
 fn several(
-    file: OpenFile,
+    file: Shared,
     content: Option<&[u8]>,
     ranges: &[ByteRange],
     content_type: &str,
@@ -350,8 +284,9 @@ mod tests {
         let check = |range: &str, status: u16, expected: &dyn Fn(&[u8]) -> bool| {
             let (file, content) = from_pool();
             let form = Form { content_type: "text/css", is_negotiated: false, coding: None };
-            let asked = Asked { range: Some(range.as_bytes()), ..Asked::default() };
-            let reply = reply(file, Some(content), form, &asked);
+            let mut asked = Asked::default();
+            asked.range = Some(range.as_bytes());
+            let reply = reply(Arc::new(file), Some(content), form, &asked);
             let Body::Owned(body) = &reply.body else { panic!("{:?}", reply.body) };
             assert_eq!(reply.status, status, "{range}");
             assert!(expected(body), "{range}: {body:?}");

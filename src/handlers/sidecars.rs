@@ -46,6 +46,18 @@ impl Sidecars {
         Sidecars { codings: codings.clone(), wanted, making }
     }
 
+    /// What the request would take, as a number; 0 where that does not choose among files.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        if self.codings.precompressed { self.wanted.code() } else { 0 }
+    }
+
+    /// How the request would have files compressed on the fly.
+    #[must_use]
+    pub fn making(&self) -> Option<Making> {
+        self.making.clone()
+    }
+
     /// What to try for the file `name`, a path beneath a root.
     #[must_use]
     pub fn of_name(&self, name: &[u8]) -> Probe {
@@ -62,7 +74,7 @@ impl Sidecars {
             *ending = coding.ending();
         }
         let making = self.making.as_ref().filter(|_| is_made).cloned();
-        Probe { content_type, is_negotiated: may_have || is_made, wanted, endings, making }
+        Probe { content_type, is_negotiated: may_have || is_made, is_made, wanted, endings, making }
     }
 }
 
@@ -71,6 +83,7 @@ impl Sidecars {
 pub struct Probe {
     content_type: Cow<'static, str>,
     is_negotiated: bool,
+    is_made: bool,
     wanted: Wanted,
     endings: [&'static str; 3],
     making: Option<Making>,
@@ -81,6 +94,18 @@ impl Probe {
     #[must_use]
     pub fn making(&self, file: &OpenFile, asked: &Asked<'_>) -> Option<Making> {
         self.making.as_ref().filter(|making| making.applies(file, asked)).cloned()
+    }
+
+    /// How the request would have it compressed on the fly, if it is to be.
+    #[must_use]
+    pub fn making_asked(&self) -> Option<Making> {
+        self.making.clone()
+    }
+
+    /// Whether the original is of those that are compressed on the fly for who asks so.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        self.is_made
     }
 
     /// Type of the original.

@@ -7,9 +7,10 @@ use std::rc::Rc;
 use crate::config::checked::Spa;
 use crate::fs::{Chosen, Miss, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
+use crate::handlers::found::found;
+use crate::handlers::miss;
 use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Probe, Sidecars};
-use crate::handlers::{miss, static_files};
 use crate::message::{Answer, Reply, Request};
 use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
@@ -116,7 +117,7 @@ impl Page {
 
     fn describe(&self, chosen: Chosen, probe: &Probe, asked: &Asked<'_>) -> Answer {
         let none = || miss::reply(&Miss::NotFound);
-        static_files::found(chosen, probe, &self.spa.page, asked, &self.cache_control, none).map(varied)
+        found(chosen, probe, &self.spa.page, asked, &self.cache_control, None, none).map(varied)
     }
 }
 

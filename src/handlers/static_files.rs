@@ -1,6 +1,7 @@
 //! Files beneath a root: what the target names, the index of a directory, the redirect to it. What a
 //! file answers stands in `representation`, what stands for a file in `sidecars`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,9 +9,11 @@ use crate::config::checked;
 use crate::fs::{Chosen, Found, Miss, Root, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::compress::{Compress, Store};
-use crate::handlers::representation::{self, Asked, OwnedAsked};
+use crate::handlers::found::{found, nothing};
+use crate::handlers::open_files::{self, Keep, Known, OpenFiles};
+use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Codings, Probe, Sidecars};
-use crate::handlers::{Listing, clean_urls, listing, miss, redirect, spa};
+use crate::handlers::{Headers, Listing, clean_urls, listing, miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, has_hidden_segment};
@@ -27,6 +30,20 @@ pub struct StaticFiles {
     spa: Option<Rc<checked::Spa>>,
     listing: Option<Rc<Listing>>,
     clean_urls: bool,
+    kept: Option<Kept>,
+}
+
+/// What was looked up lately.
+#[derive(Debug)]
+struct Kept {
+    files: Rc<OpenFiles>,
+    /// Of this handler among those that share `files`.
+    number: u32,
+    revalidate_ms: u64,
+    /// Fields of the route, which what is kept has in it.
+    headers: Rc<Headers>,
+    /// Room for the key of a request.
+    key: RefCell<Vec<u8>>,
 }
 
 /// What is needed of a request after its buffer is gone.
@@ -36,6 +53,7 @@ struct Ask {
     sidecars: Sidecars,
     place: Place,
     asked: OwnedAsked,
+    keep: Option<Keep>,
 }
 
 /// Whether the request names a directory by its slash.
@@ -47,12 +65,14 @@ enum Place {
 }
 
 impl StaticFiles {
-    /// A handler over `root`. What it compresses is kept in `store`.
+    /// A handler over `root`. What it compresses is kept in `store`, what it opens in `open_files`.
     #[must_use]
     pub fn new(
         config: &checked::Static,
         root: &Arc<Root>,
         store: &Arc<Store>,
+        open_files: &Rc<OpenFiles>,
+        headers: &Headers,
         listing: Option<Rc<Listing>>,
     ) -> StaticFiles {
         let compress = config.compress.clone().map(|compress| Rc::new(Compress::new(compress, store)));
@@ -61,7 +81,14 @@ impl StaticFiles {
         let cache_control = Rc::new(CacheControl::new(&config.cache_control, &config.headers));
         let spa = config.spa.clone().map(Rc::new);
         let (view, clean_urls) = (Rc::new(View::new(root)), config.clean_urls);
-        StaticFiles { view, index, codings, cache_control, spa, listing, clean_urls }
+        let kept = (config.revalidate_ms > 0).then(|| Kept {
+            files: Rc::clone(open_files),
+            number: open_files.number(),
+            revalidate_ms: config.revalidate_ms,
+            headers: Rc::new(headers.clone()),
+            key: RefCell::default(),
+        });
+        StaticFiles { view, index, codings, cache_control, spa, listing, clean_urls, kept }
     }
 
     /// Its sight of the root, for what else is served from there.
@@ -74,6 +101,17 @@ impl StaticFiles {
     #[must_use]
     pub fn root(&self) -> &Arc<Root> {
         self.view.root()
+    }
+
+    /// Keeps a file that did not come through the resolver: for benches under valgrind, which has no openat2.
+    #[cfg(feature = "bench")]
+    pub fn adopt(&self, request: &Request<'_>, relative: &[u8], file: crate::fs::OpenFile) {
+        let sidecars = Sidecars::of(request, &self.codings);
+        let asked = Asked::of(request);
+        let Err(keep) = self.known(relative, false, &sidecars, &asked) else { return };
+        let chosen = Chosen { found: Found::File(file, None), sidecar: None, passed_over: None };
+        let probe = sidecars.of_name(relative);
+        let _ = self.found(chosen, &probe, relative, &asked, keep, || Reply::plain(404));
     }
 
     /// Answers a request for `relative`: the path behind the route's prefix, without a leading slash.
@@ -117,51 +155,125 @@ impl StaticFiles {
         }
         // `/docs` on the prefix `/docs/` names the directory without its slash.
         let wants_index = path.has_trailing_slash();
-        if !wants_index {
-            return self.answer_path(request, path, query, relative);
-        }
         let sidecars = Sidecars::of(request, &self.codings);
+        let asked = Asked::of(request);
+        let keep = match self.known(relative, wants_index, &sidecars, &asked) {
+            Ok(answer) => return answer,
+            Err(keep) => keep,
+        };
+        if wants_index {
+            self.answer_index(request, path, relative, sidecars, &asked, keep)
+        } else {
+            self.answer_path(path, query, relative, sidecars, &asked, keep)
+        }
+    }
+
+    /// The answer by what is known of the path; else where to put what will be known of it.
+    fn known(
+        &self,
+        relative: &[u8],
+        wants_index: bool,
+        sidecars: &Sidecars,
+        asked: &Asked<'_>,
+    ) -> Result<Answer, Option<Keep>> {
+        let Some(Kept { files, number, revalidate_ms, headers, key: room }) = &self.kept else {
+            return Err(None);
+        };
+        let mut key = std::mem::take(&mut *room.borrow_mut());
+        key.clear();
+        key.extend_from_slice(&number.to_ne_bytes());
+        key.extend_from_slice(&[sidecars.code(), u8::from(wants_index)]);
+        key.extend_from_slice(relative);
+        let answer = match files.find(&key, &self.view) {
+            Some(Known::Nothing) => Ok(Answer::Ready(miss::reply(&Miss::NotFound))),
+            Some(Known::File(entry)) if entry.is_unchanged() => {
+                if let Some(bytes) = entry.fill() {
+                    files.grew(&key, bytes);
+                }
+                Ok(open_files::serve(entry, files, &key, None, asked, sidecars.making()))
+            }
+            _ => Err(Keep::new(files, &key, &self.view, *revalidate_ms, headers)),
+        };
+        *room.borrow_mut() = key;
+        answer
+    }
+
+    /// Opens a file. Where descriptors are short, those that are kept give way.
+    fn open(&self, path: &[u8], endings: &[&'static str]) -> Step<Result<Chosen, Miss>> {
+        let opened = self.view.open(path, endings);
+        match &opened {
+            Step::Ready(Err(miss)) if miss.is_for_descriptors() && self.gives_way() => {
+                self.view.open(path, endings)
+            }
+            _ => opened,
+        }
+    }
+
+    fn gives_way(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.files.shrink())
+    }
+
+    /// The index of a directory, or its list.
+    fn answer_index(
+        &self,
+        request: &Request<'_>,
+        path: &SafePath<'_>,
+        relative: &[u8],
+        sidecars: Sidecars,
+        asked: &Asked<'_>,
+        keep: Option<Keep>,
+    ) -> Answer {
         let page = || self.listing.as_ref().map(|listing| listing.page(request, path, relative));
         for (number, name) in self.index.iter().enumerate() {
             let candidate = [relative, name.as_bytes()].concat();
             let probe = sidecars.of_name(&candidate);
-            match self.view.open(&candidate, probe.endings()) {
+            match self.open(&candidate, probe.endings()) {
                 Step::Ready(Ok(Chosen { found: Found::Directory, .. })) => {}
                 Step::Ready(Ok(chosen)) => {
                     let none = || miss::reply(&Miss::NotFound);
-                    return self.found(chosen, &probe, &candidate, &Asked::of(request), none);
+                    return self.found(chosen, &probe, &candidate, asked, keep, none);
                 }
                 Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
                 Step::Wait => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
-                    return self.wait(ask(request, rest.collect(), sidecars, Place::Inside(page())));
+                    return self.wait(Ask {
+                        paths: rest.collect(),
+                        sidecars,
+                        place: Place::Inside(page()),
+                        asked: asked.to_owned(),
+                        keep,
+                    });
                 }
             }
         }
         match page() {
-            None => Answer::Ready(miss::reply(&Miss::NotFound)),
-            page => self.wait(ask(request, Vec::new(), sidecars, Place::Inside(page))),
+            None => nothing(&Miss::NotFound, keep.as_ref()),
+            page => {
+                let (paths, place, asked) = (Vec::new(), Place::Inside(page), asked.to_owned());
+                self.wait(Ask { paths, sidecars, place, asked, keep })
+            }
         }
     }
 
     fn answer_path(
         &self,
-        request: &Request<'_>,
         path: &SafePath<'_>,
         query: Option<&[u8]>,
         relative: &[u8],
+        sidecars: Sidecars,
+        asked: &Asked<'_>,
+        keep: Option<Keep>,
     ) -> Answer {
-        let sidecars = Sidecars::of(request, &self.codings);
         let probe = sidecars.of_name(relative);
-        let mut first = self.view.open(relative, probe.endings());
+        let mut first = self.open(relative, probe.endings());
         let page = self.page_beside(&first, path, relative);
         if let (Step::Ready(_), Some(page)) = (&first, &page) {
             let probe = sidecars.of_name(page);
-            match self.view.open(page, probe.endings()) {
+            match self.open(page, probe.endings()) {
                 Step::Ready(Ok(chosen @ Chosen { found: Found::File(..), .. })) => {
                     let none = || miss::reply(&Miss::NotFound);
-                    return self.found(chosen, &probe, page, &Asked::of(request), none);
+                    return self.found(chosen, &probe, page, asked, keep, none);
                 }
                 Step::Ready(Ok(_) | Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
@@ -171,12 +283,13 @@ impl StaticFiles {
         match first {
             Step::Ready(Ok(chosen)) => {
                 let directory = || to_directory(relative, &with_slash(path, query));
-                self.found(chosen, &probe, relative, &Asked::of(request), directory)
+                self.found(chosen, &probe, relative, asked, keep, directory)
             }
-            Step::Ready(Err(miss)) => Answer::Ready(miss::reply(&miss)),
+            Step::Ready(Err(miss)) => nothing(&miss, keep.as_ref()),
             Step::Wait => {
                 let paths = std::iter::once(relative.to_vec()).chain(page).collect();
-                self.wait(ask(request, paths, sidecars, Place::Outside(with_slash(path, query))))
+                let (place, asked) = (Place::Outside(with_slash(path, query)), asked.to_owned());
+                self.wait(Ask { paths, sidecars, place, asked, keep })
             }
         }
     }
@@ -203,14 +316,15 @@ impl StaticFiles {
         probe: &Probe,
         name: &[u8],
         asked: &Asked<'_>,
+        keep: Option<Keep>,
         directory: impl FnOnce() -> Reply,
     ) -> Answer {
-        found(chosen, probe, name, asked, &self.cache_control, directory)
+        found(chosen, probe, name, asked, &self.cache_control, keep.as_ref(), directory)
     }
 
     /// Has the whole resolution done in the pool, sidecars and originals in one job.
     fn wait(&self, ask: Ask) -> Answer {
-        let Ask { paths, sidecars, place, asked } = ask;
+        let Ask { paths, sidecars, place, asked, keep } = ask;
         let sought = paths.iter().map(|path| {
             let endings = sidecars.of_name(path).endings().to_vec();
             Sought { path: path.clone(), endings }
@@ -221,6 +335,7 @@ impl StaticFiles {
             Place::Outside(location) => (Some(location), None),
             Place::Inside(page) => (None, page),
         };
+        let kept = keep.clone();
         let describe = move |number: usize, chosen, asked: &OwnedAsked| {
             let path = &paths[number];
             let directory = || match &location {
@@ -228,7 +343,8 @@ impl StaticFiles {
                 // One with the name of an index or of a page stands for nothing.
                 _ => miss::reply(&Miss::NotFound),
             };
-            found(chosen, &sidecars.of_name(path), path, &asked.borrowed(), &cache_control, directory)
+            let (probe, keep) = (sidecars.of_name(path), keep.as_ref());
+            found(chosen, &probe, path, &asked.borrowed(), &cache_control, keep, directory)
         };
         if let Some(page) = page {
             return listing::answer(&self.view, sought, page, asked, describe);
@@ -238,40 +354,11 @@ impl StaticFiles {
             Ok(job) => Answer::Wait(Box::pin(async move {
                 match job.await {
                     Ok((number, chosen)) => describe(number, chosen, &asked).settled().await,
-                    Err(miss) => miss::reply(&miss),
+                    Err(miss) => nothing(&miss, kept.as_ref()).settled().await,
                 }
             })),
         }
     }
-}
-
-fn ask(request: &Request<'_>, paths: Vec<Vec<u8>>, sidecars: Sidecars, place: Place) -> Ask {
-    Ask { paths, sidecars, place, asked: OwnedAsked::of(request) }
-}
-
-/// The answer to what was found for `name`, at once or in the pool.
-pub(super) fn found(
-    chosen: Chosen,
-    probe: &Probe,
-    name: &[u8],
-    asked: &Asked<'_>,
-    cache_control: &Rc<CacheControl>,
-    directory: impl FnOnce() -> Reply,
-) -> Answer {
-    let form = probe.form(&chosen, name);
-    let (file, content) = match chosen.found {
-        Found::File(file, content) => (file, content),
-        Found::Directory => return Answer::Ready(directory()),
-    };
-    if chosen.sidecar.is_none()
-        && let Some(making) = probe.making(&file, asked)
-        && !cache_control.forbids_transform(name)
-    {
-        let (cache_control, name) = (Rc::clone(cache_control), name.to_vec());
-        let answer = making.answer(file, content, probe.content_type().clone(), asked);
-        return answer.map(move |reply| cache_control.on(reply, &name));
-    }
-    Answer::Ready(cache_control.on(representation::reply(file, content, form, asked), name))
 }
 
 /// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be

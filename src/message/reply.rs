@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::fs::OpenFile;
+use crate::fs::read::Shared;
 use crate::semantics::range::ByteRange;
 use crate::semantics::status;
 
@@ -14,11 +14,18 @@ pub enum Fields {
     /// None.
     #[default]
     Empty,
+    /// The one line of a short text, as errors have it.
+    Plain,
     /// Built once, shared by every answer of a route.
     Shared(Rc<[u8]>),
+    /// The same, with what the route adds to such an answer in it already.
+    Complete(Rc<[u8]>),
     /// Built for this answer.
     Owned(Vec<u8>),
 }
+
+/// [`Fields::Plain`]
+const PLAIN: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
 
 impl Fields {
     /// The lines as bytes.
@@ -26,7 +33,8 @@ impl Fields {
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Fields::Empty => &[],
-            Fields::Shared(lines) => lines,
+            Fields::Plain => PLAIN,
+            Fields::Shared(lines) | Fields::Complete(lines) => lines,
             Fields::Owned(lines) => lines,
         }
     }
@@ -35,7 +43,10 @@ impl Fields {
     pub fn append(&mut self, lines: &Rc<[u8]>) {
         match self {
             Fields::Empty => *self = Fields::Shared(Rc::clone(lines)),
-            Fields::Shared(before) => *self = Fields::Owned([&before[..], lines].concat()),
+            Fields::Plain => *self = Fields::Owned([PLAIN, lines].concat()),
+            Fields::Shared(before) | Fields::Complete(before) => {
+                *self = Fields::Owned([&before[..], lines].concat());
+            }
             Fields::Owned(before) => before.extend_from_slice(lines),
         }
     }
@@ -106,14 +117,16 @@ impl Fields {
 pub enum Body {
     /// No bytes.
     Empty,
-    /// Bytes of the configuration.
+    /// Bytes of this program.
+    Static(&'static [u8]),
+    /// Bytes of the configuration, or of a file that is kept.
     Shared(Rc<[u8]>),
     /// Bytes of this answer.
     Owned(Vec<u8>),
     /// Bytes that all workers share.
     Kept(Arc<[u8]>),
     /// A part of a file, which may be all of it; the engine reads it through `fs`.
-    File(OpenFile, ByteRange),
+    File(Shared, ByteRange),
     /// Several parts of a file with text between them (multipart/byteranges).
     Parts(Box<Parts>),
 }
@@ -122,7 +135,7 @@ pub enum Body {
 #[derive(Debug)]
 pub struct Parts {
     /// The file.
-    pub file: OpenFile,
+    pub file: Shared,
     /// Each part with the text before it.
     pub parts: Vec<(Vec<u8>, ByteRange)>,
     /// The text behind the last.
@@ -150,6 +163,7 @@ impl Body {
     pub fn len(&self) -> u64 {
         match self {
             Body::Empty => 0,
+            Body::Static(bytes) => bytes.len() as u64,
             Body::Shared(bytes) => bytes.len() as u64,
             Body::Owned(bytes) => bytes.len() as u64,
             Body::Kept(bytes) => bytes.len() as u64,
@@ -180,7 +194,10 @@ impl Reply {
     /// A status with its reason phrase as a short text, for errors.
     #[must_use]
     pub fn plain(status: u16) -> Reply {
-        Reply::plain_with(status, &[])
+        match text(status) {
+            Some(text) => Reply { status, fields: Fields::Plain, body: Body::Static(text.as_bytes()) },
+            None => Reply::plain_with(status, &[]),
+        }
     }
 
     /// The same with further fields.
@@ -196,5 +213,35 @@ impl Reply {
     #[must_use]
     pub fn bodiless(status: u16, fields: Fields) -> Reply {
         Reply { status, fields, body: Body::Empty }
+    }
+}
+
+/// The short text of an error that is frequent enough not to be put together each time.
+fn text(status: u16) -> Option<&'static str> {
+    Some(match status {
+        400 => "400 Bad Request\n",
+        403 => "403 Forbidden\n",
+        404 => "404 Not Found\n",
+        405 => "405 Method Not Allowed\n",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_errors_are_written_as_all_others() {
+        for status in 400..600 {
+            let (short, long) = (Reply::plain(status), Reply::plain_with(status, &[]));
+            let Body::Owned(expected) = long.body else { panic!("{status}") };
+            let body = match &short.body {
+                Body::Static(text) => text,
+                Body::Owned(text) => &text[..],
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((short.fields.as_bytes(), body), (long.fields.as_bytes(), &expected[..]));
+        }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::config::checked;
 use crate::fs::Root;
 use crate::handlers::compress::{Store, forbids_transform};
-use crate::handlers::{Cors, ErrorPages, Headers, Listing, Preflight, Redirect, Respond, StaticFiles};
+use crate::handlers::{
+    Cors, ErrorPages, Headers, Listing, OpenFiles, Preflight, Redirect, Respond, StaticFiles,
+};
 use crate::limits::Limits;
 use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
@@ -45,13 +47,14 @@ enum Handler {
 
 impl Site {
     /// The site of `routes`; `roots` holds the open root of each static route, in their order, and then
-    /// that of the pages for errors, where there are some; `store` what is compressed of their files.
+    /// that of the pages for errors, where there are some; `store` what is compressed of their files; `open_files` what this worker keeps of them.
     #[must_use]
     pub fn new(
         routes: &[checked::Route],
         error_pages: Option<&checked::ErrorPages>,
         roots: &[Arc<Root>],
         store: &Arc<Store>,
+        open_files: &Rc<OpenFiles>,
         limits: &Limits,
     ) -> Site {
         let of_site = error_pages.map_or_else(ErrorPages::default, |config| {
@@ -78,9 +81,10 @@ impl Site {
                         false => files,
                     };
                     let listing = Listing::new(files, limits, &route.headers);
-                    let handler = StaticFiles::new(files, root, store, listing);
+                    let headers = Headers::with_errors(&route.headers, &files.headers);
+                    let handler = StaticFiles::new(files, root, store, open_files, &headers, listing);
                     error_pages = of_site.behind(&files.error_pages, handler.view());
-                    (Handler::Static(handler), Headers::with_errors(&route.headers, &files.headers))
+                    (Handler::Static(handler), headers)
                 }
             };
             let cors = route.cors.as_ref().map(|cors| Cors::new(cors, route));
@@ -88,6 +92,17 @@ impl Site {
         });
         let table = Table::new(handlers);
         Site { table, error_pages: of_site, has_cors: routes.iter().any(|route| route.cors.is_some()) }
+    }
+
+    /// Keeps a file that did not come through the resolver: for benches under valgrind, which has no openat2.
+    #[cfg(feature = "bench")]
+    pub fn adopt(&self, request: &Request<'_>, file: crate::fs::OpenFile) {
+        if let Where::Path(path, _) = &request.target
+            && let Match::Found(entry, covered) = self.table.find(request.authority, path, request.method)
+            && let Handler::Static(files) = &entry.handler
+        {
+            files.adopt(request, rest(path.decoded(), covered), file);
+        }
     }
 
     /// The answer to a preflight where a route with CORS has a say. It asks for leave to send another

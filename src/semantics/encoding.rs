@@ -86,6 +86,12 @@ impl Wanted {
         weights.wanted()
     }
 
+    /// The same as a number, different for all that differ: two bits a coding, 0 for none.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        self.codings().iter().fold(0, |code, coding| code << 2 | (*coding as u8 + 1))
+    }
+
     /// The codings, the best first.
     #[must_use]
     pub fn codings(&self) -> &[Coding] {

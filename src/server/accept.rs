@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::shared::{Phase, Shared};
 use crate::connection::socket::Socket;
 use crate::connection::{Context, h1};
+use crate::handlers::OpenFiles;
 use crate::sys::{self, accept::has_queued};
 use crate::telemetry::log::{self, Level};
 
@@ -33,8 +34,14 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/
 /// as much as a request.
 const ACCEPTS_A_TURN: usize = 32;
 
-/// Accepts on one listener of one worker until the process drains.
-pub(super) async fn accept(listener: AsyncFd<TcpListener>, context: Rc<Context>, shared: Arc<Shared>) {
+/// Accepts on one listener of one worker until the process drains. `open_files` give way where descriptors
+/// are short.
+pub(super) async fn accept(
+    listener: AsyncFd<TcpListener>,
+    context: Rc<Context>,
+    open_files: Option<Rc<OpenFiles>>,
+    shared: Arc<Shared>,
+) {
     let mut phase = shared.phase.subscribe();
     let mut drained = pin!(drained(&mut phase));
     let door = Door { context, shared, refusals: Rc::new(()), is_behind: Cell::new(false) };
@@ -45,12 +52,19 @@ pub(super) async fn accept(listener: AsyncFd<TcpListener>, context: Rc<Context>,
             () = &mut drained => break,
             taken = door.take_in(&listener) => match taken {
                 Ok(()) => failures.last = None,
+                Err(error)
+                    if is_for_descriptors(&error) && open_files.as_ref().is_some_and(|kept| kept.shrink()) => {}
                 Err(error) => failures.pause(&error).await,
             },
         }
     }
     door.empty(&listener.into_inner());
     door.shared.listeners_open.fetch_sub(1, Ordering::Release);
+}
+
+/// No descriptor is left to the process or the system (accept(2)).
+fn is_for_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 async fn drained(phase: &mut watch::Receiver<Phase>) {

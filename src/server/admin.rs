@@ -55,7 +55,7 @@ async fn work(listener: TcpListener, reported: Arc<Shared>, report: mpsc::Sender
     context.keep_first_ok_quiet();
     // Its own connection count, and a phase that never drains.
     let own = Arc::new(Shared::new(0, CONNECTIONS_MAX));
-    tokio::task::spawn_local(accept(listener, Rc::clone(&context), own));
+    tokio::task::spawn_local(accept(listener, Rc::clone(&context), None, own));
     // Whoever started this thread waits for the report.
     let _ = report.send(Ok(()));
     let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));

@@ -10,7 +10,7 @@ use super::start::open_roots;
 use crate::config::checked::{self, Config, Handler, PathMatch, Route};
 use crate::fs::{Mode, read};
 use crate::handlers::compress::Store;
-use crate::handlers::spa;
+use crate::handlers::{OpenFiles, spa};
 use crate::limits::{FILE_CHUNK_BYTES, FILE_INLINE_BYTES_MAX, WINDOWS_MAX};
 use crate::message::{Answer, Body, Request, Service, Where};
 use crate::offload::Offload;
@@ -129,7 +129,14 @@ fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) ->
     let pool = Offload::start(1, config.limits.offload_queue_max).map_err(|error| error.to_string())?;
     let roots = open_roots(&config.routes, config.error_pages.as_ref(), pool)?;
     let store = Store::new(&config.limits, pool);
-    let site = Site::new(&config.routes, config.error_pages.as_ref(), &roots, &store, &config.limits);
+    let site = Site::new(
+        &config.routes,
+        config.error_pages.as_ref(),
+        &roots,
+        &store,
+        &OpenFiles::new(&config.limits, 1),
+        &config.limits,
+    );
     let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
     let (reply, lane) = match site.answer(request) {
         Answer::Ready(reply) => (reply, "at once, on the worker"),
@@ -159,7 +166,7 @@ fn describe_body(body: &Body, method: Method) -> String {
     let (file, ranges) = match body {
         _ if method == Method::Head => return "none for HEAD".to_owned(),
         Body::Empty => return "none".to_owned(),
-        Body::Shared(_) | Body::Owned(_) | Body::Kept(_) => {
+        Body::Static(_) | Body::Shared(_) | Body::Owned(_) | Body::Kept(_) => {
             return "in memory with the answer: no hop to the pool of its own".to_owned();
         }
         Body::File(file, range) => (file, vec![*range]),

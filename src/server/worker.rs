@@ -18,6 +18,7 @@ use crate::config::checked;
 use crate::connection::Context;
 use crate::dev::Dev;
 use crate::fs::Root;
+use crate::handlers::OpenFiles;
 use crate::handlers::compress::Store;
 use crate::limits::{Limits, TICK_MS};
 use crate::message::Service;
@@ -74,7 +75,9 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let site = Site::new(&plan.routes, plan.error_pages.as_ref(), &plan.roots, &plan.store, &plan.limits);
+    let open_files = OpenFiles::new(&plan.limits, plan.shared.workers.len());
+    let (routes, error_pages) = (&plan.routes, plan.error_pages.as_ref());
+    let site = Site::new(routes, error_pages, &plan.roots, &plan.store, &open_files, &plan.limits);
     let site: Box<dyn Service> = match &plan.shared.dev {
         None => Box::new(site),
         Some(changes) => Box::new(Dev::new(site, changes, plan.limits.wait_ms_max)),
@@ -83,7 +86,12 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     let context = Rc::new(Context::new(plan.limits, access, counters, site));
     let shared = plan.shared;
     for listener in listeners {
-        tokio::task::spawn_local(accept(listener, Rc::clone(&context), Arc::clone(&shared)));
+        tokio::task::spawn_local(accept(
+            listener,
+            Rc::clone(&context),
+            Some(Rc::clone(&open_files)),
+            Arc::clone(&shared),
+        ));
     }
     let mut phase = shared.phase.subscribe();
     let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));
@@ -94,6 +102,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
                 let now_ms = monotonic_coarse_ms();
                 context.counters.beat(now_ms);
                 context.wheel.turn(now_ms);
+                open_files.sweep(now_ms);
                 context.access.hand_over();
             }
             _ = phase.changed() => match *phase.borrow_and_update() {

@@ -42,6 +42,7 @@ mod methods;
 mod model;
 mod operations;
 mod oracle;
+mod open_files;
 mod overlay;
 mod paths;
 mod peers;

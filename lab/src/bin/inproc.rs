@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use scalws_lab::inproc::{OneFile, PING, REQUEST, RESPOND, serve, site};
+use scalws_lab::inproc::{OneFile, PING, REQUEST, RESPOND, UNCHANGED, kept, serve, site};
 use scalws_lab::{Refusal, instructions};
 
 fn main() -> ExitCode {
@@ -33,7 +33,14 @@ fn run(what: &str, count: &str, directory: &Path) -> Result<String, Refusal> {
     let bytes = match what {
         "respond" => serve(Box::new(site(RESPOND, directory)?), PING, count)?,
         "file" => serve(Box::new(OneFile::new(&directory.join("1k.bin"))?), REQUEST, count)?,
-        _ => return Err(Refusal::new(format!("expected respond or file, found {what:?}"))),
+        "kept" => serve(Box::new(kept(directory)?), REQUEST, count)?,
+        "unchanged" => serve(Box::new(kept(directory)?), UNCHANGED, count)?,
+        "missing" => serve(Box::new(site(RESPOND, directory)?), REQUEST, count)?,
+        _ => {
+            return Err(Refusal::new(format!(
+                "expected respond, file, kept, unchanged or missing, found {what:?}"
+            )));
+        }
     };
     Ok(format!("{bytes} bytes"))
 }

@@ -6,7 +6,7 @@
 use std::alloc::System;
 
 use scalws_lab::fixture::Fixture;
-use scalws_lab::inproc::{OneFile, PING, REQUEST, RESPOND, serve, site};
+use scalws_lab::inproc::{OneFile, PING, REQUEST, RESPOND, UNCHANGED, kept, serve, site};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -60,14 +60,31 @@ fn requests_allocate_no_more_than_stated() {
         let service = OneFile::new(&fixture.root().join("1k.bin")).unwrap();
         serve(Box::new(service), REQUEST, count).unwrap();
     });
+    let of_kept = |request| {
+        each(move |count| {
+            serve(Box::new(kept(fixture.root()).unwrap()), request, count).unwrap();
+        })
+    };
+    let (whole, unchanged) = (of_kept(REQUEST), of_kept(UNCHANGED));
+    let missing = each(|count| {
+        serve(Box::new(site(RESPOND, &scratch).unwrap()), REQUEST, count).unwrap();
+    });
     let axum = each(axum);
     std::fs::remove_dir_all(&scratch).unwrap();
-    for (name, (allocations, bytes)) in
-        [("respond", respond), ("file of 1 KiB", file), ("axum respond", axum)]
-    {
+    for (name, (allocations, bytes)) in [
+        ("respond", respond),
+        ("file of 1 KiB", file),
+        ("the same, kept", whole),
+        ("304 of it", unchanged),
+        ("404", missing),
+        ("axum respond", axum),
+    ] {
         println!("{name:14} {allocations:6.2} allocations, {bytes:8.1} bytes a request");
     }
     // The number that stands here is the one that was measured when the line was written.
     assert!(respond.0 <= 0.1, "respond: {respond:?}");
+    for row in [whole, unchanged, missing] {
+        assert!(row.0 <= 0.1, "{row:?}");
+    }
     assert!(file.0 <= 12.0, "a file: {file:?}");
 }

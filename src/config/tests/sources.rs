@@ -134,7 +134,7 @@ fn a_directory_is_served_when_there_are_no_routes_and_refused_beside_them() {
     assert!(
         matches!(&loaded.config.routes[0].handler, Handler::Static(files) if files.root == Path::new("src"))
     );
-    assert_eq!(loaded.settings.last().unwrap().key, "route.1.static.precompressed");
+    assert_eq!(loaded.settings.last().unwrap().key, "route.1.static.revalidate");
     let loaded = load(None, "").unwrap();
     assert!(
         matches!(&loaded.config.routes[0].handler, Handler::Static(files) if files.root == Path::new("/srv"))

@@ -1,14 +1,13 @@
 //! The second half of a request's way: its answer goes into the output, onto the wire, into the log.
 
-use std::sync::Arc;
-
 use super::engine::{Connection, End, FileBody, KeptBody, Next, Waiting};
 use super::flow::Cut;
 use super::head::Head;
 use super::request::{Objection, entry, understand};
 use super::write::{Meta, push_head};
 use crate::connection::wire::Wire;
-use crate::fs::{OpenFile, Step, read};
+use crate::fs::read::Shared;
+use crate::fs::{Step, read};
 use crate::handlers::miss;
 use crate::limits::FILE_INLINE_BYTES_MAX;
 use crate::message::{Answer, Body, Fields, Parts, Reply};
@@ -53,6 +52,7 @@ impl<W: Wire> Connection<W> {
         match reply.body {
             _ if meta.is_head => {}
             Body::Empty => {}
+            Body::Static(body) => self.output.extend_from_slice(body),
             Body::Shared(body) => self.output.extend_from_slice(&body),
             Body::Owned(body) => self.output.extend_from_slice(&body),
             Body::Kept(kept) if length > FILE_INLINE_BYTES_MAX => {
@@ -147,7 +147,6 @@ impl<W: Wire> Connection<W> {
     pub(super) async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
         let FileBody { file, parts, end, status, meta, head: bytes } = body;
         self.compact_input();
-        let file = Arc::new(file);
         let (mut sent, mut result) = (0, Ok(()));
         for (before, range) in parts {
             self.output.extend_from_slice(&before);
@@ -186,7 +185,7 @@ impl<W: Wire> Connection<W> {
 
     /// Answers a message that cannot be trusted, and ends the connection so that the answer arrives.
     pub(super) fn refuse(&mut self, refusal: Refusal, head: Option<&Head<'_>>) {
-        let mut reply = Reply::plain(refusal.status);
+        let mut reply = Reply::plain_with(refusal.status, &[]);
         if refusal.status == 400 {
             reply.body = Body::Owned(format!("400 Bad Request: {}\n", refusal.reason).into_bytes());
         }
@@ -223,7 +222,7 @@ fn error_type(cut: Cut) -> &'static str {
 
 /// A small file whose data is not resident: read in the pool, then sent like any bytes.
 fn read_in_pool(
-    file: OpenFile,
+    file: Shared,
     range: ByteRange,
     status: u16,
     fields: Fields,

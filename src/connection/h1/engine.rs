@@ -14,7 +14,7 @@ use super::write::Meta;
 use crate::connection::Context;
 use crate::connection::wheel::Watch;
 use crate::connection::wire::Wire;
-use crate::fs::OpenFile;
+use crate::fs::read::Shared;
 use crate::limits::OUTPUT_PENDING_BYTES_MAX;
 use crate::message::Reply;
 use crate::semantics::head::{Framing, Refusal};
@@ -128,7 +128,7 @@ pub(super) struct Waiting {
 
 /// Parts of a file that are to follow the output, with the text around them.
 pub(super) struct FileBody {
-    pub(super) file: OpenFile,
+    pub(super) file: Shared,
     pub(super) parts: Vec<(Vec<u8>, ByteRange)>,
     pub(super) end: Vec<u8>,
     pub(super) status: u16,

@@ -35,11 +35,11 @@ pub(super) fn understand<'a>(head: &Head<'a>, body_bytes: u64) -> Result<Request
         Target::Asterisk if method == Method::Options => (Where::Server, head.rules.host),
         Target::Asterisk => return Err(bad("asterisk target with a method other than OPTIONS")),
         Target::Path { authority, path, query } => {
-            // RFC 9112 §3.2.2: the target's authority replaces the Host field.
-            let authority = authority.unwrap_or(head.rules.host);
-            if !is_authority(authority) {
+            // RFC 9112 §3.2.2: the target's authority replaces the Host field, which was looked at before.
+            if authority.is_some_and(|authority| !is_authority(authority)) {
                 return Err(bad("authority of the target is not a host with an optional port"));
             }
+            let authority = authority.unwrap_or(head.rules.host);
             let path = SafePath::parse(path).map_err(|_| Objection::Stay(400))?;
             (Where::Path(path, query), authority)
         }

@@ -171,6 +171,8 @@ impl<W: Wire> Connection<W> {
             }
             Mode::Remote | Mode::Inline | Mode::Memory => {}
         }
+        let place = self.within_wait(file.lane().place()).await.flatten();
+        let _place = place.ok_or(Cut::FileFailed)?;
         let chunk = self.read_in_pool(file, offset, bytes, Vec::new()).await?;
         let count = self.send_some(&chunk).await?;
         course.is_fast |= count == FILE_CHUNK_BYTES;

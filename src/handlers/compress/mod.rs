@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::checked;
+use crate::fs::read::Shared;
 use crate::fs::{OpenFile, Version};
 use crate::handlers::representation::{self, Asked, Form};
 use crate::message::{Answer, Request};
@@ -84,7 +85,7 @@ impl Making {
     #[must_use]
     pub fn answer(
         self,
-        file: OpenFile,
+        file: Shared,
         content: Option<Vec<u8>>,
         content_type: Cow<'static, str>,
         asked: &Asked<'_>,

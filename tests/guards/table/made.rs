@@ -27,9 +27,9 @@ pub(super) const GUARDS: &[Guard] = &[
     },
     Guard {
         name: "no-transform",
-        file: "src/handlers/static_files.rs",
-        old: "        && !cache_control.forbids_transform(name)\n",
-        new: "",
+        file: "src/handlers/found.rs",
+        old: " && !cache_control.forbids_transform(name);",
+        new: ";",
         test: "compress::parts_and_what_may_not_be_changed_go_out_as_they_are",
     },
     Guard {

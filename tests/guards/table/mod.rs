@@ -3,6 +3,7 @@
 
 mod bounds;
 mod files;
+mod kept;
 mod messages;
 mod made;
 mod paths;
@@ -23,5 +24,7 @@ pub struct Guard {
 
 /// All of them, in the order of the threat model.
 pub fn guards() -> impl Iterator<Item = &'static Guard> {
-    [paths::GUARDS, files::GUARDS, made::GUARDS, messages::GUARDS, bounds::GUARDS].into_iter().flatten()
+    [paths::GUARDS, files::GUARDS, kept::GUARDS, made::GUARDS, messages::GUARDS, bounds::GUARDS]
+        .into_iter()
+        .flatten()
 }

@@ -73,6 +73,11 @@ impl Site {
         format!("[[route]]\npath = \"{prefix}\"\nstatic = {{ root = '{}' }}\n", self.root().display())
     }
 
+    /// A static route for the root at `/`, with more of its keys: `, index = []`.
+    pub fn route_with(&self, keys: &str) -> String {
+        format!("[[route]]\npath = \"/\"\nstatic = {{ root = '{}'{keys} }}\n", self.root().display())
+    }
+
     /// Writes the config that [`super::Launch`] starts with.
     pub fn config(&self, text: &str) -> PathBuf {
         self.beside("scalws.toml", text.as_bytes())

@@ -1,0 +1,212 @@
+//! The open-file cache of one worker: what a request's path led to, and that another led to nothing
+//! (docs/adr/0034-open-file-cache.md).
+//!
+//! What a path leads to is believed for `revalidate`, then looked up anew by the whole rule of its route,
+//! through the one resolver. The file itself is looked at before every answer, so that an edit shows at
+//! once; on remote file systems, where a look may hang, the path's time is all there is.
+
+mod entry;
+
+pub use entry::{Entry, Facts};
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::fs::{Cache, View, read};
+use crate::handlers::compress::Making;
+use crate::handlers::representation::Asked;
+use crate::handlers::{Headers, miss};
+use crate::limits::{Limits, OPEN_FILE_IDLE_MS, OPEN_FILE_NAME_BYTES_MAX};
+use crate::message::Answer;
+use crate::sys::clock::monotonic_coarse_ms;
+
+/// One worker's share of what the process keeps open.
+#[derive(Debug)]
+pub struct OpenFiles {
+    found: RefCell<Cache<Rc<Entry>>>,
+    missing: RefCell<Cache<Life>>,
+    /// Handlers that were given a number.
+    handlers: Cell<u32>,
+    entries_max: usize,
+}
+
+/// How long what was looked up is believed.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    /// Monotonic milliseconds.
+    until_ms: u64,
+    /// Of the root: a deployment that swaps it ends the life of all beneath.
+    generation: u64,
+}
+
+impl Life {
+    fn holds(self, now_ms: u64, generation: u64) -> bool {
+        now_ms < self.until_ms && generation == self.generation
+    }
+}
+
+/// What is known of a path.
+#[derive(Debug)]
+pub enum Known {
+    /// The file that it leads to.
+    File(Rc<Entry>),
+    /// It leads to nothing.
+    Nothing,
+}
+
+impl OpenFiles {
+    /// The share of one of `workers`: the limits are those of the process.
+    #[must_use]
+    pub fn new(limits: &Limits, workers: usize) -> Rc<OpenFiles> {
+        let share = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX) / workers.max(1);
+        let entries_max = share(limits.open_files_max);
+        Rc::new(OpenFiles {
+            found: RefCell::new(Cache::new(entries_max, share(limits.open_file_bytes_max))),
+            missing: RefCell::new(Cache::new(share(limits.missing_files_max), usize::MAX)),
+            handlers: Cell::new(0),
+            entries_max,
+        })
+    }
+
+    /// A number for a handler, so that two of them may know the same name.
+    pub fn number(&self) -> u32 {
+        self.handlers.replace(self.handlers.get() + 1)
+    }
+
+    /// What is known of `key` at this moment.
+    pub fn find(&self, key: &[u8], view: &View) -> Option<Known> {
+        let (now_ms, generation) = (monotonic_coarse_ms(), view.generation());
+        if let Some(entry) = self.found.borrow_mut().get(key, now_ms)
+            && entry.life().holds(now_ms, generation)
+        {
+            return Some(Known::File(Rc::clone(entry)));
+        }
+        let mut missing = self.missing.borrow_mut();
+        missing.get(key, now_ms).is_some_and(|life| life.holds(now_ms, generation)).then_some(Known::Nothing)
+    }
+
+    /// Says that `key` now has so many bytes in memory more.
+    pub(super) fn grew(&self, key: &[u8], bytes: usize) {
+        self.found.borrow_mut().add_weight(key, bytes);
+    }
+
+    /// Closes what nobody asked for lately: the space of a file that was deleted is free when its last
+    /// descriptor is closed, and not before.
+    pub fn sweep(&self, now_ms: u64) {
+        let since_ms = now_ms.saturating_sub(OPEN_FILE_IDLE_MS);
+        self.found.borrow_mut().sweep(since_ms);
+        self.missing.borrow_mut().sweep(since_ms);
+    }
+
+    /// Closes half of what is open: descriptors are short. Says whether that made some free.
+    pub fn shrink(&self) -> bool {
+        let mut found = self.found.borrow_mut();
+        let (before, _) = found.size();
+        found.shrink(before / 2);
+        before > 0
+    }
+
+    /// Files that are open, and the bytes of them that are in memory.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        self.found.borrow().size()
+    }
+}
+
+/// Where to put what a lookup finds. Made before the lookup begins, so that its answer is never taken for
+/// younger than it is.
+#[derive(Clone, Debug)]
+pub struct Keep {
+    files: Rc<OpenFiles>,
+    key: Box<[u8]>,
+    life: Life,
+    headers: Rc<Headers>,
+}
+
+impl Keep {
+    /// For what `key` leads to by way of `view`; `None` where it is not kept. `headers`
+    /// are those of the route.
+    #[must_use]
+    pub fn new(
+        files: &Rc<OpenFiles>,
+        key: &[u8],
+        view: &View,
+        revalidate_ms: u64,
+        headers: &Rc<Headers>,
+    ) -> Option<Keep> {
+        let is_kept = key.len() <= OPEN_FILE_NAME_BYTES_MAX && files.entries_max > 0;
+        is_kept.then(|| Keep {
+            files: Rc::clone(files),
+            key: key.into(),
+            life: Life {
+                until_ms: monotonic_coarse_ms().saturating_add(revalidate_ms),
+                generation: view.generation(),
+            },
+            headers: Rc::clone(headers),
+        })
+    }
+
+    /// Keeps a file, and answers with it. What was known of the same version before goes on to be known.
+    pub(super) fn file(
+        &self,
+        facts: Facts,
+        content: Option<Vec<u8>>,
+        asked: &Asked<'_>,
+        making: Option<Making>,
+    ) -> Answer {
+        let mut entry = Entry::new(facts, &self.headers, self.life, content.as_deref());
+        let mut found = self.files.found.borrow_mut();
+        let now_ms = monotonic_coarse_ms();
+        if let Some(before) = found.get(&self.key, now_ms) {
+            entry.inherit(before);
+        }
+        let (entry, weight) = (Rc::new(entry), self.key.len());
+        found.insert(&self.key, Rc::clone(&entry), weight + entry.bytes_kept(), now_ms);
+        drop(found);
+        self.files.missing.borrow_mut().remove(&self.key);
+        serve(entry, &self.files, &self.key, content, asked, making)
+    }
+
+    /// Keeps that there is nothing.
+    pub(super) fn nothing(&self) {
+        self.files.found.borrow_mut().remove(&self.key);
+        self.files.missing.borrow_mut().insert(&self.key, self.life, 0, monotonic_coarse_ms());
+    }
+
+    /// Keeps nothing any more: what was found is not of a kind that is kept.
+    pub(super) fn forget(&self) {
+        self.files.found.borrow_mut().remove(&self.key);
+    }
+}
+
+/// The answer of a file that is kept. Where a worker may not read it, the pool does, once: then its bytes
+/// are in memory.
+pub(super) fn serve(
+    entry: Rc<Entry>,
+    files: &Rc<OpenFiles>,
+    key: &[u8],
+    content: Option<Vec<u8>>,
+    asked: &Asked<'_>,
+    making: Option<Making>,
+) -> Answer {
+    let file = match entry.to_be_read(asked) {
+        Some(file) if content.is_none() => file,
+        _ => return entry.answer(content, asked, making),
+    };
+    let job = match read::whole_in_pool(file) {
+        Ok(job) => job,
+        Err(full) => return Answer::Ready(miss::pool_full(full)),
+    };
+    let (files, key): (_, Box<[u8]>) = (Rc::clone(files), key.into());
+    Answer::Wait(Box::pin(async move {
+        match job.await {
+            Err(miss) => miss::reply(&miss),
+            Ok((content, is_settled)) => {
+                if is_settled && let Some(bytes) = entry.keep_bytes(&content) {
+                    files.grew(&key, bytes);
+                }
+                entry.answer(Some(content), &Asked::default(), making).settled().await
+            }
+        }
+    }))
+}
