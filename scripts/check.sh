@@ -92,6 +92,9 @@ stage_container() {
     ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
     ensure_builder_image || return 1
     bounded cargo test --locked --test container
+    # Debian's packages for the lab's image, where no registry answers.
+    prepare_lab_in_docker
+    bounded cargo test --locked --package scalws-lab --test container
 }
 
 # --- what the stages need ----------------------------------------------------------------------

@@ -8,9 +8,7 @@ pub mod counts;
 pub mod date;
 pub mod docker;
 pub mod flame;
-pub mod inside;
 pub mod oha;
-pub mod place;
 pub mod preflight;
 pub mod record;
 pub mod result;
@@ -25,7 +23,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use self::place::{Place, Scratch};
 use self::record::Walk;
 use self::result::{Document, Profile};
 use self::subject::{Beside, Subject};
@@ -33,6 +30,7 @@ use self::windows::Course;
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
 use crate::load::{Plan, Until};
+use crate::place::{Place, Scratch};
 use crate::report::page::UNKNOWN_PERCENT_MAX;
 use crate::scenario::{self, CONNECTIONS, Scenario, Setup};
 use crate::servers::machine::Machine;
@@ -74,14 +72,6 @@ pub struct Arguments {
 /// How the server is built for a profile, as the page says it.
 pub const BUILD: &str =
     "profile `profiling` (release, thin LTO, line tables), RUSTFLAGS=-C force-frame-pointers=yes";
-
-/// Ends with Ctrl-C's refusal once somebody pressed it.
-///
-/// # Errors
-/// Somebody did.
-pub fn stop_if_interrupted() -> Result<(), Refusal> {
-    if interrupt::requested() { Err(interrupt::refusal()) } else { Ok(()) }
-}
 
 fn say(line: &str) {
     eprintln!("profile: {line}");
@@ -194,7 +184,7 @@ impl Session<'_> {
         };
         let mut profiles = Vec::new();
         for server in std::iter::once(Server::Scalws).chain(compare) {
-            stop_if_interrupted()?;
+            interrupt::stop_if_requested()?;
             let launch = Launch {
                 server: &server,
                 scenario: self.scenario,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::place::Place;
 use super::result::Open;
 use crate::Refusal;
 use crate::load::{Latency, Plan};
+use crate::place::Place;
 use crate::scenario::Protocol;
 
 /// Its version, if it is here and the row is one for it.

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::counts::{self, Call};
-use super::place::Place;
 use super::stacks::{self, Record};
 use crate::Refusal;
+use crate::place::Place;
 
 /// Samples a second: a prime, so that it does not beat with timers of the server.
 pub const FREQUENCY: &str = "997";

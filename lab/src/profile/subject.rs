@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::Place;
 use super::record::Walk;
 use crate::fixture::Fixture;
 use crate::load::{self, Bounds, Expect, Outcome, Plan};
 use crate::measure::{self, Counters};
+use crate::place::Place;
 use crate::scenario::Scenario;
 use crate::servers::Running;
 use crate::{Refusal, interrupt};

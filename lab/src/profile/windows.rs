@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::place::Place;
 use super::record::{self, Counted, Perf, Recording, Walk};
 use super::result::{Calls, Memory, OffCpu, OnCpu, Open, Plain, Profile, Window};
 use super::stacks::{self, Folded, Record};
@@ -12,6 +11,7 @@ use super::subject::{Driver, Look, Subject};
 use super::{flame, oha, switches};
 use crate::Refusal;
 use crate::load::{Outcome, Plan, Until};
+use crate::place::Place;
 
 /// Before anything is measured: connections, caches, the branch predictor.
 const WARM_UP_SECONDS: f64 = 1.0;
@@ -109,7 +109,7 @@ impl<'a> Course<'a> {
 
     /// A look at the edge of a window, where it disturbs nothing.
     fn look(&mut self) -> Result<Look, Refusal> {
-        super::stop_if_interrupted()?;
+        crate::interrupt::stop_if_requested()?;
         let look = self.subject.look()?;
         self.pss_peak = self.pss_peak.max(look.pss_bytes);
         self.looks += 1;

@@ -1,5 +1,6 @@
 //! ScalWS as it stands: what it has not learned yet is named with its milestone.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::recipe::{Features, Missing, Place, Recipe, quoted};
@@ -21,7 +22,13 @@ pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing
     Ok(Recipe {
         program: binary.to_owned(),
         arguments: vec!["serve".into(), "--config".into(), config_file.clone().into()],
-        config: config(place)?,
+        config: config(&Site {
+            listen: SocketAddr::from(([127, 0, 0, 1], place.port)),
+            workers: place.workers(),
+            setup: place.setup(),
+            root: &place.root,
+            access_log: place.access_log().as_deref(),
+        })?,
         config_file: Some(config_file),
         environment: Vec::new(),
         version: Some("--version"),
@@ -29,18 +36,37 @@ pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing
     })
 }
 
-fn config(place: &Place<'_>) -> Result<String, Refusal> {
-    let access = match place.access_log() {
-        Some(file) => format!("{{ format = \"combined\", file = {} }}", quoted(&file)?),
+/// What its config says of a row, on the host and in a container.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Threads that serve.
+    pub workers: usize,
+    /// Of the row.
+    pub setup: Setup,
+    /// What it serves, as it sees it.
+    pub root: &'a Path,
+    /// Where a row that logs does so.
+    pub access_log: Option<&'a Path>,
+}
+
+/// Its config.
+///
+/// # Errors
+/// A path is not plain.
+pub fn config(site: &Site<'_>) -> Result<String, Refusal> {
+    let access = match site.access_log {
+        Some(file) => format!("{{ format = \"combined\", file = {} }}", quoted(file)?),
         None => "\"off\"".to_owned(),
     };
-    let compress = match place.setup() {
+    let compress = match site.setup {
         Setup::Compress => "{ codings = [\"gzip\"], gzip_level = 6 }",
         _ => "false",
     };
     Ok(format!(
         "[server]
-listen = [\"127.0.0.1:{port}\"]
+listen = [\"{listen}\"]
 admin = \"off\"
 workers = {workers}
 drain = {{ timeout = \"1s\" }}
@@ -60,16 +86,18 @@ precompressed = {sidecars}
 compress = {compress}
 revalidate = {revalidate}
 ",
-        port = place.port,
-        workers = place.workers(),
+        listen = site.listen,
+        workers = site.workers,
         body = RESPOND_TEXT,
-        root = quoted(&place.root)?,
-        sidecars = place.setup() == Setup::Sidecar,
-        revalidate = if place.setup() == Setup::Uncached { "\"0s\"" } else { "\"1s\"" },
+        root = quoted(site.root)?,
+        sidecars = site.setup == Setup::Sidecar,
+        revalidate = if site.setup == Setup::Uncached { "\"0s\"" } else { "\"1s\"" },
     ))
 }
 
-fn features(setup: Setup) -> Features {
+/// What it has on and off.
+#[must_use]
+pub fn features(setup: Setup) -> Features {
     Features {
         // `revalidate` has no effect before the open-file cache of M4: whoever builds that changes this.
         cache: "none of open files (M4)".into(),

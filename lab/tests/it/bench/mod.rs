@@ -1,5 +1,6 @@
 //! `scalws-lab bench` by its real command line: what it measures, and what it refuses to.
 
+mod docker;
 mod interrupted;
 mod refusals;
 mod rounds;
