@@ -92,6 +92,8 @@ stage_container() {
     ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
     ensure_builder_image || return 1
     bounded cargo test --locked --test container
+    # The lab's own, whose script makes the base of its image.
+    bounded cargo test --locked --package scalws-lab --test container
 }
 
 # --- what the stages need ----------------------------------------------------------------------
@@ -112,6 +114,12 @@ prepare_packages() {
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"
+}
+
+# Where perf reads the names of events. Without it the tests of profiles say that they were left out.
+prepare_tracing() {
+    [ ! -e /sys/kernel/tracing/events ] && may_be_root || return 0
+    as_root mount -t tracefs nodev /sys/kernel/tracing || say "tracefs cannot be mounted: no profile is tested"
 }
 
 prepare_rust() {
@@ -182,6 +190,7 @@ main() {
     mkdir -p "$LOGS"
     prepare_rust
     prepare_packages
+    prepare_tracing
     prepare_linters
     for stage in "${chosen[@]}"; do run_stage "$stage"; done
     summary

@@ -13,6 +13,7 @@ use super::subject::Look;
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
 use crate::load::{self, Plan};
+use crate::scenario::Setup;
 use crate::servers::{self, Launch, Server, Started};
 use crate::{Refusal, interrupt, scenario};
 
@@ -102,9 +103,14 @@ fn serve(server: &str, name: &str, port: u16, fixture: &Path, workers: usize) ->
     let server: Server = server.parse()?;
     let scratch = super::place::Scratch::new()?;
     let fixture = Fixture::lay_out(fixture)?;
+    let mut scenario = *row(name)?;
+    if scenario.setup == Setup::ImageLayer {
+        // Here the fixture lies in one: nothing else is different.
+        scenario.setup = Setup::Usual;
+    }
     let launch = Launch {
         server: &server,
-        scenario: row(name)?,
+        scenario: &scenario,
         fixture: &fixture,
         cpus: &cpus.server,
         scalws: Path::new(""),

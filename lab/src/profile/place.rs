@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,14 +31,17 @@ impl Guarded {
     /// Waits for its end and says whether it went well.
     ///
     /// # Errors
-    /// It takes longer than `most`, or the run was interrupted; it is ended then.
-    pub fn wait(&mut self, most: Duration) -> Result<bool, Refusal> {
+    /// It takes longer than `most`, or the run was interrupted and it is none to be waited for; it is ended
+    /// then.
+    fn wait(&mut self, most: Duration, is_whole: bool) -> Result<bool, Refusal> {
         let end = Instant::now() + most;
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status.success());
             }
-            super::stop_if_interrupted()?;
+            if !is_whole {
+                super::stop_if_interrupted()?;
+            }
             if Instant::now() >= end {
                 return Err(Refusal::new(format!("a tool took longer than {} s", most.as_secs())));
             }
@@ -145,20 +149,45 @@ impl Place {
     /// # Errors
     /// As above.
     pub fn run_with(&self, words: &[&str], input: Option<&str>, most: Duration) -> Result<Text, Refusal> {
+        self.collect(self.command(words), input, most, false)
+    }
+
+    /// Runs a command that no Ctrl-C ends half-way: the terminal's does not reach its group, and it is
+    /// waited for. What it asks a daemon for would be made after it had gone.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_whole(&self, words: &[&str], most: Duration) -> Result<Text, Refusal> {
+        let mut command = self.command(words);
+        command.process_group(0);
+        self.collect(command, None, most, true)
+    }
+
+    fn collect(
+        &self,
+        mut command: Command,
+        input: Option<&str>,
+        most: Duration,
+        is_whole: bool,
+    ) -> Result<Text, Refusal> {
         let file = |ending: &str| {
             let thread = format!("{:?}", std::thread::current().id());
             let digits: String = thread.chars().filter(char::is_ascii_digit).collect();
             self.scratch.join(format!("{digits}.{ending}"))
         };
         let (out, err) = (file("out"), file("err"));
-        let mut command = self.command(words);
-        command.stdout(File::create(&out)?).stderr(File::create(&err)?);
+        let at = |error: std::io::Error| Refusal::new(format!("{}: {error}", self.scratch.display()));
+        command.stdout(File::create(&out).map_err(at)?).stderr(File::create(&err).map_err(at)?);
         if let Some(input) = input {
             let path = file("in");
-            fs::write(&path, input)?;
+            fs::write(&path, input).map_err(at)?;
             command.stdin(File::open(path)?);
         }
-        let is_good = Guarded::start(&mut command)?.wait(most)?;
+        let is_good = Guarded::start(&mut command)?.wait(most, is_whole)?;
+        // A tool that prints to a full disk may end well: half of its output would look whole.
+        if super::folder::room(&self.scratch) == Some(0) {
+            return Err(Refusal::new(format!("{}: no space left", self.scratch.display())));
+        }
         Ok(Text { out: read(&out)?, err: read(&err)?, is_good })
     }
 
@@ -167,7 +196,17 @@ impl Place {
     /// # Errors
     /// It does not; the last line that it wrote says why.
     pub fn need(&self, words: &[&str], most: Duration) -> Result<Text, Refusal> {
-        let text = self.run(words, most)?;
+        self.run(words, most)?.good(words)
+    }
+}
+
+impl Text {
+    /// Itself, of a command that went well.
+    ///
+    /// # Errors
+    /// It did not; the last line that it wrote says why.
+    pub fn good(self, words: &[&str]) -> Result<Text, Refusal> {
+        let text = self;
         if text.is_good {
             return Ok(text);
         }

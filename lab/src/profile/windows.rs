@@ -157,11 +157,10 @@ impl<'a> Course<'a> {
             seconds,
             "half of the plain window's rate, latency from the time each request was due",
         );
-        let open = match (self.subject.driver(), oha::find(&self.plan)) {
-            (Driver::Here, Some(version)) => {
-                oha::run(self.subject.place(), &version, &self.plan, seconds, rate)?
-            }
-            _ => {
+        let oha = self.subject.oha().and_then(|place| Some((place, oha::find(place, &self.plan)?)));
+        let open = match oha {
+            Some((place, version)) => oha::run(place, &version, &self.plan, seconds, rate)?,
+            None => {
                 let outcome = self.load(seconds, Some(rate))?;
                 Open {
                     rate,

@@ -4,14 +4,21 @@ use std::path::Path;
 
 use super::recipe::{Features, Missing, Place, Recipe, quoted};
 use crate::Refusal;
-use crate::scenario::{RESPOND_TEXT, Setup};
+use crate::scenario::{RESPOND_TEXT, Scenario, Setup};
+
+/// What it has not learned yet, of what a row needs.
+#[must_use]
+pub fn lacks(scenario: &Scenario) -> Option<&'static str> {
+    match (scenario.protocol.is_tls(), scenario.setup) {
+        (true, _) => Some("no TLS yet (milestone M6)"),
+        (_, Setup::Proxy) => Some("no proxy yet (milestone M7)"),
+        _ => None,
+    }
+}
 
 pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing> {
-    if place.launch.scenario.protocol.is_tls() {
-        return Missing::lacks("no TLS yet (milestone M6)");
-    }
-    if place.setup() == Setup::Proxy {
-        return Missing::lacks("no proxy yet (milestone M7)");
+    if let Some(reason) = lacks(place.launch.scenario) {
+        return Missing::lacks(reason);
     }
     if !binary.is_file() {
         let build = "cargo build --release --bin scalws";
@@ -30,15 +37,35 @@ pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing
 }
 
 fn config(place: &Place<'_>) -> Result<String, Refusal> {
-    let access = match place.access_log() {
-        Some(file) => format!("{{ format = \"combined\", file = {} }}", quoted(&file)?),
+    let log = place.access_log().map(|file| quoted(&file)).transpose()?;
+    Ok(text(place.setup(), place.port, place.workers(), &quoted(&place.root)?, log.as_deref()))
+}
+
+/// Its config for a row as a container sees the files.
+///
+/// # Errors
+/// A path that no config can hold.
+pub fn config_in_container(
+    scenario: &Scenario,
+    (port, workers): (u16, usize),
+    root: &Path,
+    log: &Path,
+) -> Result<String, Refusal> {
+    let log = quoted(log)?;
+    let log = (scenario.setup == Setup::AccessLog).then_some(log.as_str());
+    Ok(text(scenario.setup, port, workers, &quoted(root)?, log))
+}
+
+fn text(setup: Setup, port: u16, workers: usize, root: &str, log: Option<&str>) -> String {
+    let access = match log {
+        Some(file) => format!("{{ format = \"combined\", file = {file} }}"),
         None => "\"off\"".to_owned(),
     };
-    let compress = match place.setup() {
+    let compress = match setup {
         Setup::Compress => "{ codings = [\"gzip\"], gzip_level = 6 }",
         _ => "false",
     };
-    Ok(format!(
+    format!(
         "[server]
 listen = [\"127.0.0.1:{port}\"]
 admin = \"off\"
@@ -50,7 +77,7 @@ access = {access}
 
 [[route]]
 exact = \"/ping\"
-respond = {{ body = {body:?} }}
+respond = {{ body = {RESPOND_TEXT:?} }}
 
 [[route]]
 path = \"/\"
@@ -60,13 +87,9 @@ precompressed = {sidecars}
 compress = {compress}
 revalidate = {revalidate}
 ",
-        port = place.port,
-        workers = place.workers(),
-        body = RESPOND_TEXT,
-        root = quoted(&place.root)?,
-        sidecars = place.setup() == Setup::Sidecar,
-        revalidate = if place.setup() == Setup::Uncached { "\"0s\"" } else { "\"1s\"" },
-    ))
+        sidecars = setup == Setup::Sidecar,
+        revalidate = if setup == Setup::Uncached { "\"0s\"" } else { "\"1s\"" },
+    )
 }
 
 fn features(setup: Setup) -> Features {
