@@ -110,9 +110,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             println!("{}", folder.join("report.html").display());
             ExitCode::SUCCESS
         }
+        // Ctrl-C ends the tools of the moment too: what they say of it is no reason.
+        Err(_) if interrupt::requested() => {
+            say(&interrupt::refusal().to_string());
+            ExitCode::from(INTERRUPTED)
+        }
         Err(refusal) => {
             say(&refusal.to_string());
-            ExitCode::from(if interrupt::requested() { INTERRUPTED } else { 1 })
+            ExitCode::FAILURE
         }
     }
 }
