@@ -89,8 +89,9 @@ impl<'a> Project<'a> {
         // Beside .env, which names the images of a machine without a registry.
         words.extend(["--file".to_owned(), "compose.yaml".to_owned()]);
         words.extend(["--file".to_owned(), more.display().to_string()]);
-        // Both always: a service of a profile that is off is not there for others to join.
-        words.extend(["--profile", "bench", "--profile", "profile"].map(str::to_owned));
+        // All always: a service of a profile that is off is not there for others to join.
+        let profiles = ["bench", "profile", "oha"];
+        words.extend(profiles.iter().flat_map(|name| ["--profile".to_owned(), (*name).to_owned()]));
         let place = Place::behind(words, scratch);
         let has_oha = oha::is_image_here(scratch);
         Ok(Project { place, name, layers: Vec::new(), config, has_oha, session })
