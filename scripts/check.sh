@@ -94,7 +94,18 @@ stage_container() {
     bounded cargo test --locked --test container
     # Debian's packages for the lab's image, where no registry answers.
     prepare_lab_in_docker
+    # Images first, each with a bound of its own: from nothing they take longer than the tests, which find
+    # the layers. Nobody builds oha's.
+    lab_image scalws release scalws:test
+    lab_image scalws profiling scalws:profiling
+    lab_image load release scalws:test
     bounded cargo test --locked --package scalws-lab --test container
+}
+
+# One of the images of lab/tests/container: service, BUILD_PROFILE, name of the server's.
+lab_image() {
+    BUILD_PROFILE="$2" SCALWS_IMAGE="$3" LAB_IMAGE=scalws-lab:test \
+        bounded "${COMPOSE[@]}" --profile bench build "$1"
 }
 
 # --- what the stages need ----------------------------------------------------------------------
@@ -115,6 +126,13 @@ prepare_packages() {
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"
+}
+
+# Where perf reads the names of events. Only for root, who runs in a container or on a machine for tests:
+# nobody's own machine gets a mount through sudo. Without it the tests of profiles say that they were left out.
+prepare_tracing() {
+    [ "$(id -u)" -eq 0 ] && [ ! -e /sys/kernel/tracing/events ] || return 0
+    mount -t tracefs nodev /sys/kernel/tracing || say "tracefs cannot be mounted: no profile is tested"
 }
 
 prepare_rust() {
@@ -185,6 +203,7 @@ main() {
     mkdir -p "$LOGS"
     prepare_rust
     prepare_packages
+    prepare_tracing
     prepare_linters
     for stage in "${chosen[@]}"; do run_stage "$stage"; done
     summary

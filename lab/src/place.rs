@@ -216,14 +216,19 @@ impl Place {
             self.scratch.join(format!("{digits}.{ending}"))
         };
         let (out, err) = (file("out"), file("err"));
+        let at = |error: std::io::Error| Refusal::new(format!("{}: {error}", self.scratch.display()));
         let mut command = self.command(words);
-        command.stdout(File::create(&out)?).stderr(File::create(&err)?);
+        command.stdout(File::create(&out).map_err(at)?).stderr(File::create(&err).map_err(at)?);
         if let Some(input) = input {
             let path = file("in");
-            fs::write(&path, input)?;
+            fs::write(&path, input).map_err(at)?;
             command.stdin(File::open(path)?);
         }
         let is_good = wait(&mut Guarded::start(&mut command)?)?;
+        // A tool that prints to a full disk may end well: half of its output would look whole.
+        if room(&self.scratch) == Some(0) {
+            return Err(Refusal::new(format!("{}: no space left", self.scratch.display())));
+        }
         Ok(Text { out: text(&out)?, err: text(&err)?, is_good })
     }
 
@@ -249,4 +254,11 @@ fn text(path: &Path) -> Result<String, Refusal> {
     let mut bytes = Vec::new();
     file.take(TEXT_MAX).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Bytes that this user may still write there; `None`: the file system does not say.
+pub fn room(path: &Path) -> Option<u64> {
+    let facts = rustix::fs::statvfs(path).ok()?;
+    // Some network file systems know no size at all.
+    (facts.f_blocks > 0).then(|| facts.f_bavail.saturating_mul(facts.f_frsize))
 }

@@ -4,27 +4,24 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::case::Way;
-use super::order::{self, Order};
+use super::order::Order;
 use super::record::Row;
 use crate::Refusal;
-use crate::containers::inside::Served;
-use crate::containers::{Layer, PORT, Project, QUICK, READY, processes};
+use crate::containers::words::{ended, said, served};
+use crate::containers::{LOOK_AGAIN, PORT, Project, QUICK, READY, processes};
 use crate::load::{self, Expect, Plan};
 use crate::measure::Counters;
 use crate::place::{Place, Text};
 use crate::scenario::Scenario;
 use crate::servers::scalws;
 
-/// Between two looks at something that gives no notice.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// See the module. Its containers go before the image that they are of.
+/// See the module.
 pub struct Contained {
     first: OwnedFd,
     pid: u32,
@@ -33,7 +30,6 @@ pub struct Contained {
     load: Option<Place>,
     id: String,
     project: Project,
-    _layer: Option<Layer>,
 }
 
 /// A container that runs.
@@ -68,50 +64,15 @@ fn foreign(service: &str) -> Refusal {
     ))
 }
 
-/// The last words of a container that has ended.
-fn ended(here: &Place, id: &str, service: &str) -> Option<Refusal> {
-    let words = ["docker", "inspect", "--format", "{{.State.Running}} {{.State.ExitCode}}", id];
-    let state = here.need(&words, QUICK).ok()?;
-    let code = state.out.trim().strip_prefix("false ")?.to_owned();
-    let said = said(here, id);
-    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    Some(Refusal::new(format!("the container {service} ended with {code}: {last}")))
-}
-
-fn said(here: &Place, id: &str) -> String {
-    let text = here.finish(&["docker", "logs", "--tail", "50", id], QUICK);
-    text.map_or_else(|_| String::new(), |text| text.out + &text.err)
-}
-
-/// What `inside serve` says of its server once that answers.
-fn served(here: &Place, id: &str, service: &str) -> Result<Served, Refusal> {
-    let end = Instant::now() + READY;
-    loop {
-        let text = here.need(&["docker", "logs", id], QUICK)?;
-        if let Some(served) = text.out.lines().find_map(|line| serde_json::from_str(line).ok()) {
-            return Ok(served);
-        }
-        if let Some(refusal) = ended(here, id, service) {
-            return Err(refusal);
-        }
-        if Instant::now() >= end {
-            return Err(Refusal::new(format!("{service} did not answer within {} s", READY.as_secs())));
-        }
-        std::thread::sleep(LOOK);
-    }
-}
-
 impl Contained {
     /// Starts the containers and looks at the first answer.
     ///
     /// # Errors
     /// One does not start or ends, or the answer is another.
     pub fn start(order: &Order<'_>, row: &mut Row) -> Result<(Contained, String, Expect), Refusal> {
-        let name = order::name();
-        let scratch = order.bench.scratch.path().join(&name);
-        let layer = order.layer(&name, &scratch)?;
-        let project = order.project(&name, &scratch, layer.as_ref())?;
-        let (service, is_own) = (order.service(), order.way == Way::Own);
+        let deployment = order.deployment();
+        let project = deployment.project()?;
+        let (service, is_own) = (deployment.service(), order.way == Way::Own);
         let up = if is_own { project.up(&[service, "load"]) } else { project.up(&[service]) };
         if let Err(refusal) = up {
             // Whoever ended at once lets nobody join its network: its own words say more.
@@ -125,7 +86,7 @@ impl Contained {
             "scalws" => {
                 let words = ["docker", "exec", &id, "/usr/local/bin/scalws", "--version"];
                 row.version = project.here().need(&words, QUICK)?.out.trim().to_owned();
-                row.config = order.config()?;
+                row.config = deployment.config()?;
                 (state.pid, scalws::features(order.load.scenario.setup).to_string())
             }
             _ => {
@@ -145,7 +106,7 @@ impl Contained {
         row.features = format!("{features}; files: {}{}", order.files(pid), order.way.note(proxies.len()));
         let load = if is_own { Some(project.within("load")?) } else { None };
         let first = state.first;
-        let mut contained = Contained { first, pid, proxies, address, load, id, project, _layer: layer };
+        let mut contained = Contained { first, pid, proxies, address, load, id, project };
         let (request, expect) = contained.probe(order)?;
         Ok((contained, request, expect))
     }
@@ -202,13 +163,15 @@ impl Contained {
                 Err(refusal) => refusal,
             };
             if !self.is_alive() {
-                return Err(ended(&self.project.here(), &self.id, order.service()).unwrap_or(refusal));
+                return Err(
+                    ended(&self.project.here(), &self.id, order.deployment().service()).unwrap_or(refusal)
+                );
             }
             // Not before it listens; any other answer is the one that it gives.
             if !refusal.to_string().contains("refuses connections") || Instant::now() >= end {
                 return Err(Refusal::new(format!("first answer: {refusal}")));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LOOK_AGAIN);
         }
     }
 

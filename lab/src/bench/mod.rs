@@ -24,10 +24,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use self::options::{Contestant, Wanted, base_label};
-use self::order::Images;
 use self::record::{Conditions, FORM, Results};
 use self::scratch::Scratch;
-use crate::containers::engine;
+use crate::containers::{Images, engine};
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
 use crate::report::{json, markdown};

@@ -53,9 +53,12 @@ mod tests {
 
     #[test]
     fn a_proxy_is_known_by_its_port() {
-        let line = "/usr/bin/docker-proxy\0-proto\0tcp\0-host-ip\0127.0.0.1\0-host-port\x0049153\0-container-ip\0172.18.0.2\0-container-port\x008080\0";
-        assert!(carries(line, 49_153));
-        assert!(!carries(line, 8_080) && !carries(line, 49_154));
+        let words =
+            ["/usr/bin/docker-proxy", "-proto", "tcp", "-host-ip", "127.0.0.1", "-host-port", "49153"];
+        let more = ["-container-ip", "172.18.0.2", "-container-port", "8080", ""];
+        let line = [&words[..], &more[..]].concat().join("\0");
+        assert!(carries(&line, 49_153));
+        assert!(!carries(&line, 8_080) && !carries(&line, 49_154));
         assert!(!carries(&line.replace("docker-proxy", "other"), 49_153));
     }
 }

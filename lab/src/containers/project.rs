@@ -2,16 +2,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::{QUICK, UP};
-use crate::place::{Place, Text};
+use super::{Layer, QUICK, UP};
+use crate::place::{Guarded, Place, Text};
 use crate::{Refusal, interrupt};
 
 /// Two images from nothing on a busy machine.
 const BUILD_TIME: Duration = Duration::from_secs(3_600);
 /// Nothing is measured any more when containers go, and no server needs to drain.
 const STOP_SECONDS: &str = "1";
+/// What the engine was still making at the first is there at the second.
+const DOWNS_MAX: u32 = 3;
+/// What Compose writes on everything that it makes.
+const LABEL: &str = "label=com.docker.compose.project";
 
 /// See the module.
 #[derive(Debug)]
@@ -19,17 +24,20 @@ pub struct Project {
     name: String,
     place: Place,
     scratch: PathBuf,
+    /// The image that its containers are of goes after them: `drop` runs before those of the fields.
+    layer: Option<Layer>,
 }
 
 impl Drop for Project {
     /// Not broken off by a second Ctrl-C: it has a group of its own and is waited for.
     fn drop(&mut self) {
-        let down = ["down", "--volumes", "--timeout", STOP_SECONDS];
-        let is_down = self.place.finish(&down, UP).is_ok_and(|text| text.is_good);
-        if !is_down {
-            let name = &self.name;
-            eprintln!("scalws-lab: Docker did not remove {name}: docker compose --project-name {name} down");
+        for _ in 0..DOWNS_MAX {
+            if self.is_down() && !self.is_left() {
+                return;
+            }
         }
+        let name = &self.name;
+        eprintln!("scalws-lab: Docker did not remove {name}: docker compose --project-name {name} down");
     }
 }
 
@@ -54,10 +62,34 @@ impl Project {
         // Beside .env, which names the images of a machine without a registry.
         words.extend(["--file".to_owned(), "compose.yaml".to_owned()]);
         words.extend(["--file".to_owned(), file.display().to_string()]);
-        // Both always: a service of a profile that is off is not there for others to join.
-        words.extend(["--profile", "bench", "--profile", "profile"].map(str::to_owned));
+        // All always: a service of a profile that is off is not there for others to join.
+        words.extend(["--profile", "bench", "--profile", "profile", "--profile", "oha"].map(str::to_owned));
         let place = Place::behind(words, scratch);
-        Ok(Project { name: name.to_owned(), place, scratch: scratch.to_owned() })
+        Ok(Project { name: name.to_owned(), place, scratch: scratch.to_owned(), layer: None })
+    }
+
+    /// The same with an image that goes when its containers have gone.
+    #[must_use]
+    pub fn above(mut self, layer: Option<Layer>) -> Project {
+        self.layer = layer;
+        self
+    }
+
+    /// Takes all of it down; its words go nowhere, as the disk may be full.
+    fn is_down(&self) -> bool {
+        let mut down = self.place.command(&["down", "--volumes", "--timeout", STOP_SECONDS]);
+        down.stdout(Stdio::null()).stderr(Stdio::null());
+        Guarded::start(&mut down).and_then(|mut down| down.finish(UP)).unwrap_or(false)
+    }
+
+    /// Whether the engine still has anything of it; where nobody can say, Compose's word counts.
+    fn is_left(&self) -> bool {
+        let filter = format!("{LABEL}={}", self.name);
+        let lists: [&[&str]; 2] = [&["ps", "--all"], &["network", "ls"]];
+        lists.iter().any(|list| {
+            let words = [&["docker"], *list, &["--quiet", "--filter", &filter]].concat();
+            self.here().finish(&words, QUICK).is_ok_and(|text| !text.out.trim().is_empty())
+        })
     }
 
     /// Builds images, those of dependencies first.

@@ -3,21 +3,20 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::record::Walk;
 use super::result::Profile;
 use super::subject::{Driver, Look, Subject};
-use super::{Session, say, windows};
-use crate::containers::inside::Served;
-use crate::containers::{PORT, Project, QUICK, READY, engine};
+use super::{Session, oha, say, windows};
+use crate::containers::words::served;
+use crate::containers::{Deployment, Images, LOOK_AGAIN, PORT, Project, QUICK, READY, engine};
 use crate::fixture::Fixture;
 use crate::load::{Expect, Plan};
 use crate::place::{Place, Text};
 use crate::scenario::{Scenario, Setup};
-use crate::servers::{Server, scalws};
-use crate::{Refusal, cpus, interrupt};
+use crate::servers::{self, Server};
+use crate::{Refusal, interrupt};
 
 /// How the image's server is built.
 const BUILD: &str =
@@ -33,58 +32,16 @@ pub fn preflight(scenario: &Scenario, compare: Option<&Server>) -> Result<(), Re
             "--docker has no container for {server}: nginx only, or leave --docker out"
         )));
     }
-    if scenario.protocol.is_tls() || !is_plain(scenario.setup) {
-        let name = scenario.name;
-        return Err(Refusal::new(format!("--docker cannot set {name} up yet: leave --docker out")));
+    if let Some(reason) = servers::scalws::lacks(scenario) {
+        return Err(Refusal::new(format!("scalws cannot do {}: {reason}", scenario.name)));
+    }
+    if scenario.setup == Setup::Network {
+        return Err(Refusal::new(format!(
+            "{} compares ways to one server, and a profile looks at one: scripts/bench.sh --docker",
+            scenario.name
+        )));
     }
     engine::preflight()
-}
-
-/// The server's config for a row, as its image reads it; `None`: the row needs more than a config.
-fn config(session: &Session<'_>) -> Option<Result<String, Refusal>> {
-    is_plain(session.scenario.setup).then(|| {
-        scalws::config(&scalws::Site {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
-            workers: session.cpus.server.len(),
-            setup: session.scenario.setup,
-            root: Path::new("/srv"),
-            access_log: None,
-        })
-    })
-}
-
-/// Whether a config alone sets a row up.
-fn is_plain(setup: Setup) -> bool {
-    match setup {
-        Setup::Usual | Setup::Respond | Setup::Uncached | Setup::Compress => true,
-        Setup::AccessLog | Setup::Sidecar | Setup::ImageLayer | Setup::Network | Setup::Proxy => false,
-    }
-}
-
-/// The variables of compose.yaml, and what only this run adds to it.
-fn project(session: &Session<'_>, profiled: &str) -> Result<Project, Refusal> {
-    let scratch = session.scratch.path();
-    let fixture = session.fixture.root().display().to_string();
-    let config = config(session).transpose()?.unwrap_or_default();
-    fs::write(scratch.join("scalws.toml"), config)?;
-    let more = format!(
-        "services:\n  scalws:\n    command: [\"serve\", \"--config\", \"/etc/scalws.toml\"]\n    volumes:\n      \
-         - {fixture}:/srv:ro\n      - {}:/etc/scalws.toml:ro\n",
-        scratch.join("scalws.toml").display()
-    );
-    let variables = [
-        ("SCALWS_IMAGE", "scalws:profiling".to_owned()),
-        ("BUILD_PROFILE", "profiling".to_owned()),
-        // Nobody measures through it, and no two runs shall want the same.
-        ("SCALWS_PORT", "0".to_owned()),
-        ("SCALWS_CPUS", cpus::list(&session.cpus.server)),
-        ("SCALWS_WORKERS", session.cpus.server.len().to_string()),
-        ("LAB_CPUS", cpus::list(&session.cpus.lab)),
-        ("LAB_FIXTURE", fixture),
-        ("SCENARIO", session.scenario.name.to_owned()),
-        ("PROFILED", profiled.to_owned()),
-    ];
-    Project::new(&format!("scalws-lab-{}", std::process::id()), scratch, &variables, &more)
 }
 
 /// Ours, then the other, one after another, each with containers of its own.
@@ -92,18 +49,29 @@ fn project(session: &Session<'_>, profiled: &str) -> Result<Project, Refusal> {
 /// # Errors
 /// An image does not build, a container does not start, or what [`super::Course`] refuses.
 pub fn profiles(session: &Session<'_>, compare: Option<Server>) -> Result<Vec<Profile>, Refusal> {
+    let images = Images::profiling();
     if !session.arguments.no_build {
         say("building the images (the first time takes some minutes)");
-        project(session, "scalws")?.build(&["scalws", "perf"])?;
+        images.build(session.scratch.path())?;
     }
-    let services = std::iter::once("scalws").chain(compare.map(|_| "nginx"));
+    let has_oha = oha::is_image_here(session.scratch.path());
     let mut profiles = Vec::new();
-    for service in services {
+    for server in std::iter::once(Server::Scalws).chain(compare) {
         interrupt::stop_if_requested()?;
-        let project = project(session, service)?;
+        let deployment = Deployment {
+            server: &server,
+            scenario: session.scenario,
+            images: &images,
+            cpus: &session.cpus,
+            fixture: &session.fixture,
+            run: session.scratch.path(),
+        };
+        let (project, service) = (deployment.project()?, deployment.service());
         say(&format!("starting {service}, perf and load in containers"));
-        project.up(&[service, "perf", "load"])?;
-        let contained = Contained::new(&project, session, service)?;
+        let mut services = vec![service, "perf", "load"];
+        services.extend(has_oha.then_some("oha"));
+        project.up(&services)?;
+        let contained = Contained::new(&project, &deployment, has_oha)?;
         windows::preflight(&contained.perf)?;
         profiles.push(session.course(&contained)?);
     }
@@ -115,6 +83,8 @@ struct Contained {
     name: String,
     perf: Place,
     load: Place,
+    /// Where its image is.
+    oha: Option<Place>,
     version: String,
     config: String,
     /// First process of its container, as this machine numbers it.
@@ -124,42 +94,27 @@ struct Contained {
 }
 
 impl Contained {
-    fn new(project: &Project, session: &Session<'_>, service: &str) -> Result<Contained, Refusal> {
+    fn new(project: &Project, deployment: &Deployment<'_>, has_oha: bool) -> Result<Contained, Refusal> {
+        let service = deployment.service();
         let id = project.container(service)?;
         let here = project.here();
         let text = here.need(&["docker", "inspect", "--format", "{{.State.Pid}} {{.Image}}", &id], QUICK)?;
         let (pid, image) = text.out.trim().split_once(' ').unwrap_or_default();
         let (load, perf) = (project.within("load")?, project.within("perf")?);
+        let oha = if has_oha { Some(project.within("oha")?) } else { None };
         let (root, version, config) = match service {
             "scalws" => {
                 let words = ["docker", "exec", &id, "/usr/local/bin/scalws", "--version"];
-                let config = config(session).transpose()?.unwrap_or_default();
-                (1, here.need(&words, QUICK)?.out.trim().to_owned(), config)
+                (1, here.need(&words, QUICK)?.out.trim().to_owned(), deployment.config()?)
             }
             _ => {
-                let served = served(&here, &id)?;
+                let served = served(&here, &id, service)?;
                 (served.pid, served.version, served.config)
             }
         };
         let version = format!("{version}, image {}", image.get(..19).unwrap_or(image));
         let pid = pid.parse().map_err(|_| Refusal::new(format!("the container {service} ended")))?;
-        Ok(Contained { name: service.to_owned(), perf, load, version, config, pid, root })
-    }
-}
-
-/// What `inside serve` says of its server once that runs.
-fn served(here: &Place, id: &str) -> Result<Served, Refusal> {
-    let end = Instant::now() + READY;
-    loop {
-        let text = here.need(&["docker", "logs", id], QUICK)?;
-        match text.out.lines().find_map(|line| serde_json::from_str(line).ok()) {
-            Some(served) => return Ok(served),
-            None if Instant::now() >= end => {
-                let why = text.err.lines().last().unwrap_or("it said nothing").to_owned();
-                return Err(Refusal::new(format!("the server in its container does not start: {why}")));
-            }
-            None => std::thread::sleep(Duration::from_millis(100)),
-        }
+        Ok(Contained { name: service.to_owned(), perf, load, oha, version, config, pid, root })
     }
 }
 
@@ -198,6 +153,10 @@ impl Subject for Contained {
         Driver::There(self.load.clone())
     }
 
+    fn oha(&self) -> Option<&Place> {
+        self.oha.as_ref()
+    }
+
     fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
     }
@@ -221,7 +180,7 @@ impl Subject for Contained {
             if text.is_good || Instant::now() >= end {
                 return json(&text, "the first request");
             }
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(LOOK_AGAIN);
         }
     }
 

@@ -5,14 +5,21 @@ use std::path::Path;
 
 use super::recipe::{Features, Missing, Place, Recipe, quoted};
 use crate::Refusal;
-use crate::scenario::{RESPOND_TEXT, Setup};
+use crate::scenario::{RESPOND_TEXT, Scenario, Setup};
+
+/// What it has not learned yet, of what a row needs.
+#[must_use]
+pub fn lacks(scenario: &Scenario) -> Option<&'static str> {
+    match (scenario.protocol.is_tls(), scenario.setup) {
+        (true, _) => Some("no TLS yet (milestone M6)"),
+        (_, Setup::Proxy) => Some("no proxy yet (milestone M7)"),
+        _ => None,
+    }
+}
 
 pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing> {
-    if place.launch.scenario.protocol.is_tls() {
-        return Missing::lacks("no TLS yet (milestone M6)");
-    }
-    if place.setup() == Setup::Proxy {
-        return Missing::lacks("no proxy yet (milestone M7)");
+    if let Some(reason) = lacks(place.launch.scenario) {
+        return Missing::lacks(reason);
     }
     if !binary.is_file() {
         let build = "cargo build --release --bin scalws";

@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStderr};
 
-use super::support::{Bench, containers, docker, is_clean, is_skipped, text};
+use super::support::{Bench, containers, docker, is_clean, is_skipped, of_service, text};
 
 /// Kills the container of a service in the second round, and gives the line that the lab then says.
 fn killed(service: &str) -> String {
@@ -14,11 +14,7 @@ fn killed(service: &str) -> String {
     let mut lines = BufReader::new(lab.stderr.take().unwrap()).lines();
     line_with(&mut lines, "round 1/1000, respond, scalws: ");
     let all = containers(lab.id());
-    let is_it = |id: &&String| {
-        let label = "{{index .Config.Labels \"com.docker.compose.service\"}}";
-        docker(&["inspect", "--format", label, id]) == service
-    };
-    docker(&["kill", all.iter().find(is_it).unwrap()]);
+    docker(&["kill", &of_service(&all, service)]);
     let line = line_with(&mut lines, "refused");
     assert_eq!(code(&mut lab), Some(1), "{line}");
     is_clean(lab.id(), &all, &[]);

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{MutexGuard, OnceLock, PoisonError};
 
 use scalws_lab::bench::record::Results;
 
-const IMAGES: [(&str, &str); 2] = [("SCALWS_IMAGE", "scalws:test"), ("LAB_IMAGE", "scalws-lab:test")];
+use super::run::TURN;
 
-static TURN: Mutex<()> = Mutex::new(());
+pub const LAB_IMAGE: (&str, &str) = ("LAB_IMAGE", "scalws-lab:test");
+const IMAGES: [(&str, &str); 2] = [("SCALWS_IMAGE", "scalws:test"), LAB_IMAGE];
 
 pub fn tree() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -34,7 +35,7 @@ pub fn docker(words: &[&str]) -> String {
 
 /// Both images, built from this tree when the first test asks.
 #[track_caller]
-fn images() {
+pub fn images() {
     static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         let mut build = Command::new("docker");
@@ -96,6 +97,14 @@ pub fn containers(lab: u32) -> Vec<String> {
     )
 }
 
+/// The container of a service among those.
+#[track_caller]
+pub fn of_service(containers: &[String], service: &str) -> String {
+    let label = "{{index .Config.Labels \"com.docker.compose.service\"}}";
+    let is_it = |id: &&String| docker(&["inspect", "--format", label, id]) == service;
+    containers.iter().find(is_it).unwrap().clone()
+}
+
 /// The first words of the lines that name a project of that lab.
 fn of(lab: u32, words: &[&str]) -> Vec<String> {
     let project = format!("scalws-lab-{}-", lab);
@@ -107,8 +116,8 @@ fn of(lab: u32, words: &[&str]) -> Vec<String> {
 /// No container, network, image, directory of a control group or process of a lab that has ended.
 #[track_caller]
 pub fn is_clean(lab: u32, containers_before: &[String], children: &[u32]) {
-    assert_eq!(containers(lab), [String::new(); 0], "containers");
-    assert_eq!(of(lab, &["network", "ls", "--format", "{{.Name}}"]), [String::new(); 0], "networks");
+    assert_eq!(containers(lab), Vec::<String>::new(), "containers");
+    assert_eq!(of(lab, &["network", "ls", "--format", "{{.Name}}"]), Vec::<String>::new(), "networks");
     let layers = docker(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "scalws-lab-layer"]);
     assert!(!layers.contains(&format!("scalws-lab-layer:{}-", lab)), "{layers}");
     for id in containers_before {
