@@ -34,8 +34,12 @@ stage_clippy() {
 }
 
 # Every integration test binary is called `it`, in every crate, but for the fuzzer and the container
-# tests, which have stages of their own.
-stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it --test allocations; }
+# tests, which have stages of their own. Compiled first: from nothing that has the bound for itself.
+stage_tests() {
+    local tests=(--workspace --locked --lib --bins --test it --test allocations)
+    bounded cargo test "${tests[@]}" --no-run
+    bounded cargo test "${tests[@]}"
+}
 
 # A fixed number of inputs from a fixed seed: the same every time. `scripts/long.sh fuzz` goes on.
 stage_fuzz() { bounded cargo test --locked --test fuzz; }
