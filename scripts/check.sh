@@ -103,7 +103,8 @@ stage_container() {
     lab_image scalws release scalws:test
     lab_image scalws profiling scalws:profiling
     lab_image load release scalws:test
-    bounded cargo test --locked --package scalws-lab --test container
+    bounded cargo test --locked --package scalws-lab --test container -- --skip profile::
+    bounded cargo test --locked --package scalws-lab --test container profile::
 }
 
 # One of the images of lab/tests/container: service, BUILD_PROFILE, name of the server's.

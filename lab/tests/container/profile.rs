@@ -11,7 +11,7 @@ use scalws_lab::profile::result::Document;
 use scalws_lab::report::page;
 
 use super::run::{Run, is_interrupted, moments, names, press_ctrl_c, wait};
-use super::support::{self, LAB_IMAGE, containers, docker, images, is_clean, of_service};
+use super::support::{self, LAB_IMAGE, containers, docker, is_clean, of_service, profiling_images};
 
 /// Where this machine has no profile, no container on it has; where it has, they must.
 fn is_skipped() -> bool {
@@ -40,7 +40,7 @@ struct Ended {
 /// Runs, and looks that nothing is left, neither here nor at the engine.
 fn profile(arguments: &[&str], then: &Then<'_>) -> Ended {
     let run = Run::new();
-    images();
+    profiling_images();
     let out = run.out().display().to_string();
     let all = [&["--docker", "--seconds", "1", "--out", &out], arguments].concat();
     let begun = Instant::now();
@@ -81,7 +81,7 @@ fn whole(folder: &Path) -> Document {
     serde_json::from_str(&std::fs::read_to_string(folder.join("result.json")).unwrap()).unwrap()
 }
 
-/// A whole run first: it builds the image that the others take as it is.
+/// A whole run first, which builds, too; another says how long one is without that.
 #[test]
 fn whatever_ends_a_profile_nothing_is_left() {
     if is_skipped() {
@@ -109,7 +109,6 @@ fn rows_with_files_of_their_own_have_their_profiles() {
     if is_skipped() {
         return;
     }
-    profile(&["static-small"], &Then::Waits);
     for row in ["sidecar", "access-log", "image-layer"] {
         let ended = profile(&["--no-build", "--compare", "nginx", row], &Then::Waits);
         let document = ended.document.unwrap_or_else(|| panic!("{row}: {:?}", ended.lines));

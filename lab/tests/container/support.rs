@@ -35,11 +35,26 @@ pub fn docker(words: &[&str]) -> String {
 
 /// Both images, built from this tree when the first test asks.
 #[track_caller]
-pub fn images() {
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
+fn images() {
+    static BUILT: Built = OnceLock::new();
+    build(&BUILT, "release", IMAGES[0].1);
+}
+
+/// The same with the server of a profile.
+#[track_caller]
+pub fn profiling_images() {
+    static BUILT: Built = OnceLock::new();
+    build(&BUILT, "profiling", "scalws:profiling");
+}
+
+type Built = OnceLock<Result<(), String>>;
+
+#[track_caller]
+fn build(built: &Built, profile: &str, server: &str) {
+    let built = built.get_or_init(|| {
         let mut build = Command::new("docker");
-        build.args(["compose", "--profile", "bench", "build", "scalws", "load"]).envs(IMAGES);
+        build.args(["compose", "--profile", "bench", "build", "scalws", "load"]);
+        build.envs([("BUILD_PROFILE", profile), ("SCALWS_IMAGE", server), LAB_IMAGE]);
         let output = build.current_dir(tree()).stdin(Stdio::null()).output().unwrap();
         let said = || String::from_utf8_lossy(&output.stderr).into_owned();
         output.status.success().then_some(()).ok_or_else(said)
