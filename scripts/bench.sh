@@ -5,6 +5,7 @@
 #   scripts/bench.sh --servers scalws,nginx,lighttpd static-1k
 #   scripts/bench.sh --base main static-1k             against another commit, in the same rounds
 #   scripts/bench.sh --self static-1k                  against itself: what is noise
+#   scripts/bench.sh --docker respond static-1k        each server in a container of its own
 #   scripts/bench.sh --assert 'static-1k:scalws/nginx<=1.0' static-1k
 # All options: scripts/bench.sh --help. Exit code 0: every number is sound and every assertion holds.
 set -euo pipefail
@@ -22,23 +23,28 @@ is_given() {
     return 1
 }
 
-main() {
-    local lab out=()
-    have cargo || PATH="$HOME/.cargo/bin:$PATH"
-    have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
-    lab="${CARGO_TARGET_DIR:-target}/release/scalws-lab"
-    say "building the lab and the server"
-    # Apart: together the server would get the feature that lets the lab's in-process benches in.
-    cargo build --locked --release --quiet --package scalws-lab || die "the build of the lab failed"
+prepare_host() {
+    # Apart from the lab: together the server would get the feature that lets the lab's in-process benches in.
+    say "building the server"
     cargo build --locked --release --quiet --package scalws || die "the build of the server failed"
-    if is_given --help "$@" || is_given -h "$@"; then
-        exec "$lab" bench --help
-    fi
     # The reference of every table.
     if ! have nginx && [ ! -x /usr/sbin/nginx ]; then
         say "installing nginx-light"
         apt_install nginx-light || die "nginx is missing and could not be installed: apt-get install nginx-light"
     fi
+}
+
+main() {
+    local lab out=()
+    have cargo || PATH="$HOME/.cargo/bin:$PATH"
+    have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
+    lab="${CARGO_TARGET_DIR:-target}/release/scalws-lab"
+    say "building the lab"
+    cargo build --locked --release --quiet --package scalws-lab || die "the build of the lab failed"
+    if is_given --help "$@" || is_given -h "$@"; then
+        exec "$lab" bench --help
+    fi
+    if is_given --docker "$@"; then prepare_lab_in_docker; else prepare_host; fi
     if ! is_given --out "$@"; then
         out=(--out ".local/lab/bench/$(date -u +%Y-%m-%d-%H-%M-%S)")
         mkdir -p "${out[1]}"

@@ -34,8 +34,12 @@ stage_clippy() {
 }
 
 # Every integration test binary is called `it`, in every crate, but for the fuzzer and the container
-# tests, which have stages of their own.
-stage_tests() { bounded cargo test --workspace --locked --lib --bins --test it --test allocations; }
+# tests, which have stages of their own. Compiled first: from nothing that has the bound for itself.
+stage_tests() {
+    local tests=(--workspace --locked --lib --bins --test it --test allocations)
+    bounded cargo test "${tests[@]}" --no-run
+    bounded cargo test "${tests[@]}"
+}
 
 # A fixed number of inputs from a fixed seed: the same every time. `scripts/long.sh fuzz` goes on.
 stage_fuzz() { bounded cargo test --locked --test fuzz; }
@@ -92,6 +96,21 @@ stage_container() {
     ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
     ensure_builder_image || return 1
     bounded cargo test --locked --test container
+    # Debian's packages for the lab's image, where no registry answers.
+    prepare_lab_in_docker
+    # Images first, each with a bound of its own: from nothing they take longer than the tests, which find
+    # the layers. Nobody builds oha's.
+    lab_image scalws release scalws:test
+    lab_image scalws profiling scalws:profiling
+    lab_image load release scalws:test
+    bounded cargo test --locked --package scalws-lab --test container -- --skip profile::
+    bounded cargo test --locked --package scalws-lab --test container profile::
+}
+
+# One of the images of lab/tests/container: service, BUILD_PROFILE, name of the server's.
+lab_image() {
+    BUILD_PROFILE="$2" SCALWS_IMAGE="$3" LAB_IMAGE=scalws-lab:test \
+        bounded "${COMPOSE[@]}" --profile bench build "$1"
 }
 
 # --- what the stages need ----------------------------------------------------------------------
@@ -112,6 +131,13 @@ prepare_packages() {
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     apt_install "${missing[@]}" || say "could not install ${missing[*]}: the tests that need them will say so"
+}
+
+# Where perf reads the names of events. Only for root, who runs in a container or on a machine for tests:
+# nobody's own machine gets a mount through sudo. Without it the tests of profiles say that they were left out.
+prepare_tracing() {
+    [ "$(id -u)" -eq 0 ] && [ ! -e /sys/kernel/tracing/events ] || return 0
+    mount -t tracefs nodev /sys/kernel/tracing || say "tracefs cannot be mounted: no profile is tested"
 }
 
 prepare_rust() {
@@ -182,6 +208,7 @@ main() {
     mkdir -p "$LOGS"
     prepare_rust
     prepare_packages
+    prepare_tracing
     prepare_linters
     for stage in "${chosen[@]}"; do run_stage "$stage"; done
     summary

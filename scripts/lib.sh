@@ -168,3 +168,20 @@ ensure_builder_image() {
     fi
     scripts/local-bases.sh
 }
+
+# What the lab's --docker needs before it builds its images.
+prepare_lab_in_docker() {
+    local base="${LAB_BASE_IMAGE:-}"
+    ensure_docker || die "Docker does not answer and could not be started: leave --docker out to run without it"
+    ensure_compose || die "Compose could not be had from PyPI or Debian: install the plugin 'docker compose'"
+    ensure_builder_image || die "no base image for the builder: no registry answers and none could be made here (see above)"
+    # Without a registry, perf and nginx come from Debian's packages.
+    [ -n "$base" ] || [ ! -f .env ] || base="$(sed -n 's/^LAB_BASE_IMAGE=//p' .env | tail -n 1)"
+    base="${base:-debian:bookworm-slim}"
+    if ! "${DOCKER[@]}" image inspect "$base" >/dev/null 2>&1 &&
+        ! timeout 300 "${DOCKER[@]}" pull --quiet "$base" >/dev/null 2>&1; then
+        scripts/local-bases.sh --lab
+    fi
+    # A buildx too old for Compose: the classic builder knows all that our Dockerfiles use.
+    if ! "${DOCKER[@]}" buildx version >/dev/null 2>&1; then export DOCKER_BUILDKIT=0; fi
+}

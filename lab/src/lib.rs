@@ -2,10 +2,11 @@
 //!
 //! `scenario` names what is asked, `fixture` lays out what is served, `servers` starts who serves it,
 //! `load` asks and checks every answer, `measure` reads what it cost from the kernel, `bench` compares
-//! in interleaved rounds, `profile` looks inside, `report` writes it down. Nothing here is part of the
-//! server or its image.
+//! in interleaved rounds, `profile` looks inside, `report` writes it down; `place` runs commands, here or in
+//! one of the `containers`. Nothing here is part of the server or its image.
 
 pub mod bench;
+pub mod containers;
 pub mod cpus;
 pub mod fixture;
 pub mod inproc;
@@ -13,6 +14,7 @@ pub mod instructions;
 pub mod interrupt;
 pub mod load;
 pub mod measure;
+pub mod place;
 pub mod profile;
 pub mod refusal;
 pub mod report;

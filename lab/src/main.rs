@@ -22,7 +22,7 @@ enum Command {
     Profile(Box<scalws_lab::profile::Arguments>),
     /// What the lab asks in its own containers.
     #[command(subcommand, hide = true)]
-    Inside(scalws_lab::profile::inside::Inside),
+    Inside(scalws_lab::containers::inside::Inside),
     /// Runs a plan of load and prints its outcome as JSON.
     Load(scalws_lab::load::Load),
 }
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Bench(arguments) => scalws_lab::bench::run(&arguments),
         Command::Profile(arguments) => scalws_lab::profile::run(&arguments),
-        Command::Inside(inside) => scalws_lab::profile::inside::run(&inside),
+        Command::Inside(inside) => scalws_lab::containers::inside::run(&inside),
         Command::List => {
             for scenario in scalws_lab::scenario::SCENARIOS {
                 println!("{:16} {}", scenario.name, scenario.what);

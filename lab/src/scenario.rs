@@ -76,6 +76,9 @@ pub enum Setup {
     Respond,
     /// The files lie in an image layer: containers only.
     ImageLayer,
+    /// One server, asked in its own network, over Docker's bridge and through a published port: containers
+    /// only.
+    Network,
     /// The request goes on to the lab's own backend.
     Proxy,
 }
@@ -85,6 +88,18 @@ impl Protocol {
     #[must_use]
     pub fn is_tls(self) -> bool {
         !matches!(self, Protocol::Http1 | Protocol::Http1Fresh)
+    }
+}
+
+impl Setup {
+    /// Why a row needs containers.
+    #[must_use]
+    pub fn reason_against_the_host(self) -> Option<&'static str> {
+        match self {
+            Setup::ImageLayer => Some("files lie in an image layer in a container only (--docker)"),
+            Setup::Network => Some("there is a network of Docker's in containers only (--docker)"),
+            _ => None,
+        }
     }
 }
 
@@ -173,6 +188,10 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         setup: Setup::ImageLayer,
         ..file("image-layer", "/1k.bin", "1k.bin", "1 KiB out of an image layer")
+    },
+    Scenario {
+        setup: Setup::Network,
+        ..file("docker-network", "/1k.bin", "1k.bin", "1 KiB: own network, Docker's bridge, published port")
     },
     over("tls-1k", Protocol::Tls, STATIC_1K, "1 KiB over TLS 1.3"),
     over("tls-1m", Protocol::Tls, STATIC_1M, "1 MiB over TLS 1.3"),

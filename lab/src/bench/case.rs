@@ -3,14 +3,82 @@
 
 use std::net::SocketAddr;
 
+use super::contained::Contained;
 use super::options::{Contestant, Load, Wanted};
+use super::order::{self, Order};
 use super::record::{Case, Results, Row};
 use super::statistics::rotation;
-use super::window::{self, Frame, Target};
+use super::subject::{Subject, Target};
+use super::window::{self, Frame};
 use super::{Place, say};
 use crate::scenario::Setup;
 use crate::servers::{self, Launch, Running, Server, Started};
 use crate::{Refusal, interrupt, load};
+
+/// How a server in a container is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By a container in its own network.
+    Own,
+    /// From this machine by its address on Docker's bridge.
+    Bridge,
+    /// From this machine by the port that Docker publishes.
+    Published,
+}
+
+impl Way {
+    /// Behind the name of a server.
+    fn label(self) -> &'static str {
+        match self {
+            Way::Own => "",
+            Way::Bridge => ", bridge",
+            Way::Published => ", published port",
+        }
+    }
+
+    /// What its cost includes; `proxies` is how many processes of the engine carry the port.
+    #[must_use]
+    pub fn note(self, proxies: usize) -> String {
+        match (self, proxies) {
+            (Way::Own, _) => String::new(),
+            (Way::Bridge, _) => "; asked from outside over Docker's bridge".to_owned(),
+            (Way::Published, 0) => "; asked by a published port, which the kernel carries alone".to_owned(),
+            (Way::Published, _) => {
+                "; asked by a published port; the CPU of docker-proxy, which carries it on any CPU, is counted in"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// A line of a row's table.
+struct Entrant<'a> {
+    label: String,
+    contestant: &'a Contestant,
+    way: Way,
+}
+
+/// One for each contestant; in a row about Docker's network one server by each way.
+fn entrants<'a>(wanted: &'a Wanted, load: &Load, place: &Place) -> Vec<Entrant<'a>> {
+    let mut ways = [Way::Own, Way::Bridge, Way::Published].as_slice();
+    if place.images.is_none() || load.scenario.setup != Setup::Network {
+        ways = &[];
+    }
+    let mut entrants = Vec::new();
+    for contestant in &wanted.contestants {
+        let taken = if contestant.server == Server::Scalws { std::mem::take(&mut ways) } else { &[] };
+        let label = &contestant.label;
+        entrants.extend(taken.iter().map(|way| Entrant {
+            label: format!("{label}{}", way.label()),
+            contestant,
+            way: *way,
+        }));
+        if taken.is_empty() {
+            entrants.push(Entrant { label: label.clone(), contestant, way: Way::Own });
+        }
+    }
+    entrants
+}
 
 /// Goes all rounds of a row and puts them into the results, which are saved after each. What one server
 /// does wrong ends its row and no other.
@@ -25,15 +93,22 @@ pub fn run(wanted: &Wanted, load: &Load, place: &Place, results: &mut Results) -
         connections: load.connections,
         rate: load.rate,
         is_sweep: load.is_sweep,
+        references: Vec::new(),
         rows: Vec::new(),
     });
     let backend = backend(load, place)?;
     let mut targets: Vec<Option<Target>> = Vec::new();
-    for contestant in &wanted.contestants {
+    let entrants = entrants(wanted, load, place);
+    if let (Some(case), Some(of)) =
+        (results.cases.last_mut(), entrants.iter().find(|one| one.way != Way::Own))
+    {
+        case.references.push(of.contestant.label.clone());
+    }
+    for entrant in &entrants {
         if interrupt::requested() {
             break;
         }
-        let (row, target) = prepare(contestant, load, place, backend.as_ref().map(Running::address));
+        let (row, target) = prepare(entrant, load, place, backend.as_ref().map(Running::address));
         rows(results).push(row);
         targets.push(target);
     }
@@ -98,21 +173,26 @@ fn take_turns(
 
 /// Starts a server and looks at its first answer.
 fn prepare(
-    contestant: &Contestant,
+    entrant: &Entrant<'_>,
     load: &Load,
     place: &Place,
     backend: Option<SocketAddr>,
 ) -> (Row, Option<Target>) {
-    let mut row = Row { server: contestant.label.clone(), ..Row::default() };
-    if load.scenario.setup == Setup::ImageLayer {
-        row.lacks = Some("files lie in an image layer in a container only".to_owned());
+    let mut row = Row { server: entrant.label.clone(), ..Row::default() };
+    row.lacks = reason_against(entrant, load, place);
+    if row.lacks.is_some() {
         return (row, None);
     }
-    if let Some(reason) = contestant.reason_to_leave_out(load.scenario) {
-        row.lacks = Some(reason.to_owned());
-        return (row, None);
-    }
-    let target = start(&contestant.server, load, place, backend, &mut row);
+    let target = match &place.images {
+        None => start(&entrant.contestant.server, load, place, backend, &mut row),
+        Some(images) => {
+            let server = &entrant.contestant.server;
+            let order = Order { server, load, way: entrant.way, bench: place, images };
+            Contained::start(&order, &mut row).map(|(contained, request, expect)| {
+                Some(Target { subject: Subject::Container(contained), request, expect })
+            })
+        }
+    };
     match target {
         Ok(target) => (row, target),
         Err(refusal) => {
@@ -123,6 +203,19 @@ fn prepare(
             (row, None)
         }
     }
+}
+
+/// Why there is `-` before anything is started.
+fn reason_against(entrant: &Entrant<'_>, load: &Load, place: &Place) -> Option<String> {
+    let (scenario, contestant) = (load.scenario, entrant.contestant);
+    let of_place = match &place.images {
+        None => scenario.setup.reason_against_the_host().map(str::to_owned),
+        Some(_) if scenario.setup == Setup::Network && contestant.server != Server::Scalws => {
+            Some("this row is about Docker's network, and scalws shows it".to_owned())
+        }
+        Some(_) => order::reason_against(&contestant.server, scenario),
+    };
+    of_place.or_else(|| contestant.reason_to_leave_out(scenario).map(str::to_owned))
 }
 
 fn start(
@@ -155,7 +248,7 @@ fn start(
     row.config = published(running.config(), place);
     let (request, expect) = load::probe(running.address(), load.scenario, &place.fixture)
         .map_err(|refusal| Refusal::new(format!("first answer: {refusal}")))?;
-    Ok(Some(Target { running, request, expect }))
+    Ok(Some(Target { subject: Subject::Process(running), request, expect }))
 }
 
 /// A config without the paths of this machine.
@@ -167,7 +260,7 @@ fn published(config: &str, place: &Place) -> String {
 
 /// The proxies' own: on the generator's CPUs, as it is no part of what is measured.
 fn backend(load: &Load, place: &Place) -> Result<Option<Running>, Refusal> {
-    if load.scenario.setup != Setup::Proxy {
+    if load.scenario.setup != Setup::Proxy || place.images.is_some() {
         return Ok(None);
     }
     servers::backend(&place.fixture, &place.cpus.lab, place.scratch.path()).map(Some)

@@ -1,16 +1,21 @@
 //! Interleaved, rotated rounds of several servers, and the ratios between them.
 //!
 //! `options` checks what is asked, `case` starts the servers of a row and goes its rounds, `window`
-//! measures one of them, `record` keeps it, `statistics` and `assertion` judge; `report` writes it down.
+//! measures one `subject`, here or `contained` as its `order` says, by a `generator`; `record` keeps it,
+//! `statistics` and `assertion` judge; `report` writes it down.
 
 pub mod assertion;
 mod case;
+mod contained;
+mod generator;
 mod options;
+mod order;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod samples;
 mod scratch;
 pub mod statistics;
+mod subject;
 mod window;
 
 pub use options::Arguments;
@@ -21,6 +26,7 @@ use std::process::ExitCode;
 use self::options::{Contestant, Wanted, base_label};
 use self::record::{Conditions, FORM, Results};
 use self::scratch::Scratch;
+use crate::containers::{Images, engine};
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
 use crate::report::{json, markdown};
@@ -64,6 +70,8 @@ struct Place {
     fixture: Fixture,
     scratch: Scratch,
     scalws: PathBuf,
+    /// Of a run in containers.
+    images: Option<Images>,
     out: PathBuf,
 }
 
@@ -77,6 +85,9 @@ impl Place {
 
 fn compare(arguments: &Arguments, mut wanted: Wanted) -> Result<ExitCode, Refusal> {
     interrupt::watch()?;
+    if arguments.docker {
+        engine::preflight()?;
+    }
     let cpus = Cpus::divide()?;
     let started = scratch::now();
     let out = out(arguments, &started)?;
@@ -84,10 +95,21 @@ fn compare(arguments: &Arguments, mut wanted: Wanted) -> Result<ExitCode, Refusa
     let fixture = Fixture::lay_out(&scratch.path().join("site"))?;
     let machine = serde_json::to_value(Machine::look(fixture.root()))
         .map_err(|error| Refusal::new(format!("facts of the machine: {error}")))?;
-    let scalws = build(arguments, &mut wanted)?;
+    let images = arguments.docker.then(Images::named);
+    let scalws = match &images {
+        None => build(arguments, &mut wanted)?,
+        Some(images) => {
+            if !arguments.no_build {
+                say("building the images (the first time takes some minutes)");
+                images.build(scratch.path())?;
+            }
+            PathBuf::new()
+        }
+    };
+    interrupt::stop_if_requested()?;
     // Not before: the machine is all of it, and the compiler may have every CPU.
     cpus::pin(None, &cpus.lab)?;
-    let place = Place { cpus, fixture, scratch, scalws, out };
+    let place = Place { cpus, fixture, scratch, scalws, images, out };
     let mut results = begin(&wanted, &place, started, machine);
     place.save(&results)?;
     for load in &wanted.loads {
@@ -126,9 +148,6 @@ fn build(arguments: &Arguments, wanted: &mut Wanted) -> Result<PathBuf, Refusal>
         let server = Server::Build { name: label.clone(), binary };
         wanted.contestants.push(Contestant { label, server, is_extra: false });
     }
-    if interrupt::requested() {
-        return Err(interrupt::refusal());
-    }
     Ok(scalws)
 }
 
@@ -147,6 +166,7 @@ fn begin(wanted: &Wanted, place: &Place, started: String, machine: serde_json::V
             lab_cpus: place.cpus.lab.clone(),
             is_shared: place.cpus.is_shared,
             references: wanted.references.clone(),
+            is_docker: place.images.is_some(),
         },
         cases: Vec::new(),
         is_interrupted: false,

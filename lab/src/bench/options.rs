@@ -25,9 +25,12 @@ const SERVERS: [&str; 4] = ["scalws", "nginx", "nginx-uncached", "nginx-buffer"]
 /// Numbers are taken as text, so that their mistakes are told like all others.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Servers and generator in containers
+    /// Each server in a container of its own, its generator in another that shares its network
     #[arg(long)]
     pub docker: bool,
+    /// With --docker: the images that compose.yaml names are there and are taken as they are
+    #[arg(long, requires = "docker")]
+    pub no_build: bool,
     /// Who is compared: scalws, nginx, nginx-uncached, nginx-buffer, lighttpd, h2o, haproxy, caddy, or
     /// NAME=COMMAND, which is the last of its list
     #[arg(long, value_name = "LIST")]
@@ -124,12 +127,10 @@ impl Wanted {
     /// # Errors
     /// The first mistake.
     pub fn check(arguments: &Arguments) -> Result<Wanted, Refusal> {
-        if arguments.docker {
-            return Err(Refusal::new(
-                "bench --docker is not built yet, and a run on the host would not be what was asked for: leave --docker out",
-            ));
-        }
         let contestants = contestants(arguments)?;
+        if arguments.docker {
+            fits_in_containers(arguments, &contestants)?;
+        }
         let mut labels: Vec<String> = contestants.iter().map(|one| one.label.clone()).collect();
         labels.extend(arguments.base.as_deref().map(base_label));
         let mut references = vec![reference(&labels, arguments.is_self)];
@@ -152,6 +153,24 @@ impl Wanted {
             assertions: assertions.collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// What a run in containers has no place for is said at once: it would not be what was asked for.
+fn fits_in_containers(arguments: &Arguments, contestants: &[Contestant]) -> Result<(), Refusal> {
+    let is_command = |one: &&Contestant| matches!(one.server, Server::Command { .. });
+    let why = if arguments.scalws.is_some() {
+        "--scalws: with --docker the image is built from this tree; leave one of them out".to_owned()
+    } else if arguments.base.is_some() {
+        "--base: there is no image of another commit yet; leave --docker out".to_owned()
+    } else if let Some(one) = contestants.iter().find(is_command) {
+        format!(
+            "--servers: {} is a command of this machine, not of a container; leave --docker out",
+            one.label
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(why))
 }
 
 /// nginx where it takes part, else the last of those that were named.

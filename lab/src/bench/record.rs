@@ -50,6 +50,9 @@ pub struct Conditions {
     pub is_shared: bool,
     /// Labels of the servers by which the others are divided.
     pub references: Vec<String>,
+    /// Servers and generator ran in containers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_docker: bool,
 }
 
 /// A scenario with its load.
@@ -65,6 +68,9 @@ pub struct Case {
     pub rate: Option<f64>,
     /// Whether the row is one of a sweep: assertions mean the others.
     pub is_sweep: bool,
+    /// Labels by which this row's servers are divided, in place of those of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<String>,
     /// One for each server.
     pub rows: Vec<Row>,
 }
@@ -157,6 +163,12 @@ impl Row {
 }
 
 impl Case {
+    /// By whom its servers are divided.
+    #[must_use]
+    pub fn references<'a>(&'a self, conditions: &'a Conditions) -> &'a [String] {
+        if self.references.is_empty() { &conditions.references } else { &self.references }
+    }
+
     /// The row of that label.
     #[must_use]
     pub fn row(&self, server: &str) -> Option<&Row> {

@@ -62,6 +62,7 @@ pub(crate) fn results() -> Results {
             lab_cpus: vec![1],
             is_shared: false,
             references: vec!["nginx".into()],
+            is_docker: false,
         },
         cases: vec![Case {
             scenario: "static-1k".into(),
@@ -69,6 +70,7 @@ pub(crate) fn results() -> Results {
             connections: 64,
             rate: None,
             is_sweep: false,
+            references: Vec::new(),
             rows,
         }],
         is_interrupted: false,

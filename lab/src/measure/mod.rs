@@ -42,12 +42,7 @@ impl Counters {
                 }
                 continue;
             };
-            sum.cpu_ns += one.cpu_ns;
-            sum.voluntary_switches += one.voluntary_switches;
-            sum.involuntary_switches += one.involuntary_switches;
-            sum.minor_faults += one.minor_faults;
-            sum.major_faults += one.major_faults;
-            sum.threads += one.threads;
+            sum = sum.and(&one);
         }
         Ok(sum)
     }
@@ -70,6 +65,19 @@ impl Counters {
             counters.involuntary_switches += field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0);
         }
         Some(counters)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Counters) -> Counters {
+        Counters {
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            minor_faults: self.minor_faults + other.minor_faults,
+            major_faults: self.major_faults + other.major_faults,
+            threads: self.threads + other.threads,
+        }
     }
 
     /// From `before` until these.

@@ -3,28 +3,21 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::place::{Place, Text};
 use super::record::Walk;
 use super::result::Profile;
 use super::subject::{Driver, Look, Subject};
-use super::{Session, say, stop_if_interrupted, windows};
+use super::{Session, oha, say, windows};
+use crate::containers::words::served;
+use crate::containers::{Deployment, Images, LOOK_AGAIN, PORT, Project, QUICK, READY, engine};
 use crate::fixture::Fixture;
 use crate::load::{Expect, Plan};
-use crate::scenario::{RESPOND_TEXT, Scenario, Setup};
-use crate::servers::Server;
-use crate::{Refusal, cpus};
+use crate::place::{Place, Text};
+use crate::scenario::{Scenario, Setup};
+use crate::servers::{self, Server};
+use crate::{Refusal, interrupt};
 
-/// In every container's own network.
-const PORT: u16 = 8080;
-const QUICK: Duration = Duration::from_secs(30);
-/// Two images from nothing on a busy machine.
-const BUILD_TIME: Duration = Duration::from_secs(3_600);
-/// From its start to its first answer.
-const READY: Duration = Duration::from_secs(30);
 /// How the image's server is built.
 const BUILD: &str =
     "docker/Dockerfile with BUILD_PROFILE=profiling: static, line tables, frame pointers; no capabilities";
@@ -39,114 +32,16 @@ pub fn preflight(scenario: &Scenario, compare: Option<&Server>) -> Result<(), Re
             "--docker has no container for {server}: nginx only, or leave --docker out"
         )));
     }
-    if scenario.protocol.is_tls() || config(scenario).is_none() {
-        let name = scenario.name;
-        return Err(Refusal::new(format!("--docker cannot set {name} up yet: leave --docker out")));
+    if let Some(reason) = servers::scalws::lacks(scenario) {
+        return Err(Refusal::new(format!("scalws cannot do {}: {reason}", scenario.name)));
     }
-    let answers = |words: &[&str]| {
-        let mut command = Command::new("docker");
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    if !answers(&["version"]) {
-        return Err(Refusal::new("Docker does not answer: start its daemon, or leave --docker out"));
+    if scenario.setup == Setup::Network {
+        return Err(Refusal::new(format!(
+            "{} compares ways to one server, and a profile looks at one: scripts/bench.sh --docker",
+            scenario.name
+        )));
     }
-    if !answers(&["compose", "version"]) {
-        return Err(Refusal::new(
-            "Compose is missing: install the plugin `docker compose`, or leave --docker out",
-        ));
-    }
-    Ok(())
-}
-
-/// The server's config for a row, as its image reads it; `None`: the row needs more than a config.
-fn config(scenario: &Scenario) -> Option<String> {
-    let (compress, revalidate) = match scenario.setup {
-        Setup::Usual | Setup::Respond => ("false", "1s"),
-        Setup::Uncached => ("false", "0s"),
-        Setup::Compress => ("{ codings = [\"gzip\"], gzip_level = 6 }", "1s"),
-        Setup::AccessLog | Setup::Sidecar | Setup::ImageLayer | Setup::Proxy => return None,
-    };
-    Some(format!(
-        "[server]\nlisten = [\"127.0.0.1:{PORT}\"]\nadmin = \"off\"\n\n[log]\naccess = \"off\"\n\n\
-         [[route]]\nexact = \"/ping\"\nrespond = {{ body = {RESPOND_TEXT:?} }}\n\n\
-         [[route]]\npath = \"/\"\n[route.static]\nroot = \"/srv\"\ncompress = {compress}\nrevalidate = \"{revalidate}\"\n"
-    ))
-}
-
-/// Containers of one run: they go with it, however it ends.
-struct Project<'a> {
-    place: Place,
-    words: Vec<String>,
-    session: &'a Session<'a>,
-}
-
-impl Drop for Project<'_> {
-    fn drop(&mut self) {
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).args(["down", "--volumes", "--timeout", "3"]);
-        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    }
-}
-
-/// The variables of compose.yaml, and what only this run adds to it.
-fn project<'a>(session: &'a Session<'a>, profiled: &str) -> Result<Project<'a>, Refusal> {
-    let scratch = session.scratch.path();
-    let fixture = session.fixture.root().display().to_string();
-    let config = config(session.scenario).unwrap_or_default();
-    fs::write(scratch.join("scalws.toml"), config)?;
-    let more = scratch.join("compose.lab.yaml");
-    fs::write(
-        &more,
-        format!(
-            "services:\n  scalws:\n    command: [\"serve\", \"--config\", \"/etc/scalws.toml\"]\n    volumes:\n      \
-             - {fixture}:/srv:ro\n      - {}:/etc/scalws.toml:ro\n",
-            scratch.join("scalws.toml").display()
-        ),
-    )?;
-    let variables = [
-        ("SCALWS_IMAGE", "scalws:profiling".to_owned()),
-        ("BUILD_PROFILE", "profiling".to_owned()),
-        // Nobody measures through it, and no two runs shall want the same.
-        ("SCALWS_PORT", "0".to_owned()),
-        ("SCALWS_CPUS", cpus::list(&session.cpus.server)),
-        ("SCALWS_WORKERS", session.cpus.server.len().to_string()),
-        ("LAB_CPUS", cpus::list(&session.cpus.lab)),
-        ("LAB_FIXTURE", fixture),
-        ("SCENARIO", session.scenario.name.to_owned()),
-        ("PROFILED", profiled.to_owned()),
-    ];
-    let mut words = vec!["env".to_owned()];
-    words.extend(variables.iter().map(|(name, value)| format!("{name}={value}")));
-    words.extend(["docker", "compose", "--project-name"].map(str::to_owned));
-    words.push(format!("scalws-lab-{}", std::process::id()));
-    // Beside .env, which names the images of a machine without a registry.
-    words.extend(["--file".to_owned(), "compose.yaml".to_owned()]);
-    words.extend(["--file".to_owned(), more.display().to_string()]);
-    // Both always: a service of a profile that is off is not there for others to join.
-    words.extend(["--profile", "bench", "--profile", "profile"].map(str::to_owned));
-    Ok(Project { place: Place::behind(words.clone(), scratch), words, session })
-}
-
-impl Project<'_> {
-    fn compose(&self, words: &[&str], most: Duration) -> Result<Text, Refusal> {
-        self.place.need(words, most)
-    }
-
-    fn container(&self, service: &str) -> Result<String, Refusal> {
-        let text = self.compose(&["ps", "--quiet", service], QUICK)?;
-        match text.out.lines().next().map(str::trim) {
-            Some(id) if !id.is_empty() => Ok(id.to_owned()),
-            _ => Err(Refusal::new(format!("the container {service} is not there"))),
-        }
-    }
-
-    /// A place within a container.
-    fn within(&self, service: &str) -> Result<Place, Refusal> {
-        let words = ["docker", "exec", "--interactive"].map(str::to_owned);
-        let words = words.into_iter().chain([self.container(service)?]).collect();
-        Ok(Place::behind(words, self.session.scratch.path()))
-    }
+    engine::preflight()
 }
 
 /// Ours, then the other, one after another, each with containers of its own.
@@ -154,22 +49,29 @@ impl Project<'_> {
 /// # Errors
 /// An image does not build, a container does not start, or what [`super::Course`] refuses.
 pub fn profiles(session: &Session<'_>, compare: Option<Server>) -> Result<Vec<Profile>, Refusal> {
-    if !Path::new("compose.yaml").is_file() {
-        return Err(Refusal::new("no compose.yaml here: --docker runs at the top of the tree"));
-    }
+    let images = Images::profiling();
     if !session.arguments.no_build {
         say("building the images (the first time takes some minutes)");
-        project(session, "scalws")?.compose(&["build", "scalws", "perf"], BUILD_TIME)?;
+        images.build(session.scratch.path())?;
     }
-    let services = std::iter::once("scalws").chain(compare.map(|_| "nginx"));
+    let has_oha = oha::is_image_here(session.scratch.path());
     let mut profiles = Vec::new();
-    for service in services {
-        stop_if_interrupted()?;
-        let project = project(session, service)?;
+    for server in std::iter::once(Server::Scalws).chain(compare) {
+        interrupt::stop_if_requested()?;
+        let deployment = Deployment {
+            server: &server,
+            scenario: session.scenario,
+            images: &images,
+            cpus: &session.cpus,
+            fixture: &session.fixture,
+            run: session.scratch.path(),
+        };
+        let (project, service) = (deployment.project()?, deployment.service());
         say(&format!("starting {service}, perf and load in containers"));
-        let up = ["up", "--detach", "--no-build", service, "perf", "load"];
-        project.compose(&up, 4 * QUICK)?;
-        let contained = Contained::new(&project, service)?;
+        let mut services = vec![service, "perf", "load"];
+        services.extend(has_oha.then_some("oha"));
+        project.up(&services)?;
+        let contained = Contained::new(&project, &deployment, has_oha)?;
         windows::preflight(&contained.perf)?;
         profiles.push(session.course(&contained)?);
     }
@@ -181,6 +83,8 @@ struct Contained {
     name: String,
     perf: Place,
     load: Place,
+    /// Where its image is.
+    oha: Option<Place>,
     version: String,
     config: String,
     /// First process of its container, as this machine numbers it.
@@ -190,41 +94,27 @@ struct Contained {
 }
 
 impl Contained {
-    fn new(project: &Project<'_>, service: &str) -> Result<Contained, Refusal> {
+    fn new(project: &Project, deployment: &Deployment<'_>, has_oha: bool) -> Result<Contained, Refusal> {
+        let service = deployment.service();
         let id = project.container(service)?;
-        let here = Place::here(project.session.scratch.path());
+        let here = project.here();
         let text = here.need(&["docker", "inspect", "--format", "{{.State.Pid}} {{.Image}}", &id], QUICK)?;
         let (pid, image) = text.out.trim().split_once(' ').unwrap_or_default();
         let (load, perf) = (project.within("load")?, project.within("perf")?);
+        let oha = if has_oha { Some(project.within("oha")?) } else { None };
         let (root, version, config) = match service {
             "scalws" => {
                 let words = ["docker", "exec", &id, "/usr/local/bin/scalws", "--version"];
-                let config = config(project.session.scenario).unwrap_or_default();
-                (1, here.need(&words, QUICK)?.out.trim().to_owned(), config)
+                (1, here.need(&words, QUICK)?.out.trim().to_owned(), deployment.config()?)
             }
-            _ => served(&here, &id)?,
+            _ => {
+                let served = served(&here, &id, service)?;
+                (served.pid, served.version, served.config)
+            }
         };
         let version = format!("{version}, image {}", image.get(..19).unwrap_or(image));
         let pid = pid.parse().map_err(|_| Refusal::new(format!("the container {service} ended")))?;
-        Ok(Contained { name: service.to_owned(), perf, load, version, config, pid, root })
-    }
-}
-
-/// What `inside serve` says of its server once that runs.
-fn served(here: &Place, id: &str) -> Result<(u32, String, String), Refusal> {
-    let end = Instant::now() + READY;
-    loop {
-        let text = here.need(&["docker", "logs", id], QUICK)?;
-        let said: Option<(u32, String, String)> =
-            text.out.lines().find_map(|line| serde_json::from_str(line).ok());
-        match said {
-            Some(served) => return Ok(served),
-            None if Instant::now() >= end => {
-                let why = text.err.lines().last().unwrap_or("it said nothing").to_owned();
-                return Err(Refusal::new(format!("the server in its container does not start: {why}")));
-            }
-            None => std::thread::sleep(Duration::from_millis(100)),
-        }
+        Ok(Contained { name: service.to_owned(), perf, load, oha, version, config, pid, root })
     }
 }
 
@@ -263,6 +153,10 @@ impl Subject for Contained {
         Driver::There(self.load.clone())
     }
 
+    fn oha(&self) -> Option<&Place> {
+        self.oha.as_ref()
+    }
+
     fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
     }
@@ -286,7 +180,7 @@ impl Subject for Contained {
             if text.is_good || Instant::now() >= end {
                 return json(&text, "the first request");
             }
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(LOOK_AGAIN);
         }
     }
 

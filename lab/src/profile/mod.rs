@@ -2,15 +2,14 @@
 //!
 //! `preflight` says what is missing, `subject` is a server under the lens (`docker` one in its container),
 //! `windows` measures it in separate windows, `record` runs perf in a `place`, `stacks`, `switches` and
-//! `counts` read what perf prints, `flame` draws, `result` is what is kept.
+//! `counts` read what perf prints, `flame` draws, `result` is what is kept, in a `folder`.
 
 pub mod counts;
 pub mod date;
 pub mod docker;
 pub mod flame;
-pub mod inside;
+mod folder;
 pub mod oha;
-pub mod place;
 pub mod preflight;
 pub mod record;
 pub mod result;
@@ -19,13 +18,12 @@ pub mod subject;
 pub mod switches;
 pub mod windows;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
-use self::place::{Place, Scratch};
+use self::folder::Folder;
 use self::record::Walk;
 use self::result::{Document, Profile};
 use self::subject::{Beside, Subject};
@@ -33,6 +31,7 @@ use self::windows::Course;
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
 use crate::load::{Plan, Until};
+use crate::place::{Place, Scratch};
 use crate::report::page::UNKNOWN_PERCENT_MAX;
 use crate::scenario::{self, CONNECTIONS, Scenario, Setup};
 use crate::servers::machine::Machine;
@@ -41,6 +40,10 @@ use crate::{Refusal, interrupt};
 
 /// Longest window: a recording of an hour is read by nobody.
 const SECONDS_MAX: u32 = 60;
+/// What a shell says of a process that INT ended.
+const INTERRUPTED: u8 = 130;
+/// As clap says it of a wrong argument.
+const WRONG_ARGUMENT: u8 = 2;
 
 /// `scalws-lab profile`
 #[derive(Debug, Args)]
@@ -75,45 +78,53 @@ pub struct Arguments {
 pub const BUILD: &str =
     "profile `profiling` (release, thin LTO, line tables), RUSTFLAGS=-C force-frame-pointers=yes";
 
-/// Ends with Ctrl-C's refusal once somebody pressed it.
-///
-/// # Errors
-/// Somebody did.
-pub fn stop_if_interrupted() -> Result<(), Refusal> {
-    if interrupt::requested() { Err(interrupt::refusal()) } else { Ok(()) }
-}
-
 fn say(line: &str) {
     eprintln!("profile: {line}");
 }
 
-/// The command: says where the folder is, or the one line why there is none.
+/// The command: says where the folder is, or the one line why there is none. 2 for a wrong argument, 130
+/// after Ctrl-C, 1 for all else.
 #[must_use]
 pub fn run(arguments: &Arguments) -> ExitCode {
-    match profile(arguments) {
+    let checked = match checked(arguments) {
+        Ok(checked) => checked,
+        Err(refusal) => {
+            say(&refusal.to_string());
+            return ExitCode::from(WRONG_ARGUMENT);
+        }
+    };
+    match profile(arguments, checked) {
         Ok(folder) => {
             println!("{}", folder.join("report.html").display());
             ExitCode::SUCCESS
         }
+        // Ctrl-C ends the tools of the moment too: what they say of it is no reason.
+        Err(_) if interrupt::requested() => {
+            say(&interrupt::refusal().to_string());
+            ExitCode::from(INTERRUPTED)
+        }
         Err(refusal) => {
-            eprintln!("profile: {refusal}");
+            say(&refusal.to_string());
             ExitCode::FAILURE
         }
     }
 }
 
-/// A folder that goes again unless the run came to its end.
-struct Folder {
-    path: PathBuf,
-    is_kept: bool,
-}
+type Checked = (&'static Scenario, Option<Server>);
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            let _ = fs::remove_dir_all(&self.path);
-        }
+/// What is wrong with the arguments, before anything is begun.
+fn checked(arguments: &Arguments) -> Result<Checked, Refusal> {
+    let scenario = scenario::find(&arguments.scenario).ok_or_else(|| {
+        Refusal::new(format!("no scenario {}; `scalws-lab list` names them", arguments.scenario))
+    })?;
+    let compare: Option<Server> = arguments.compare.as_deref().map(str::parse).transpose()?;
+    if compare == Some(Server::Scalws) {
+        return Err(Refusal::new("--compare scalws: that is the one it is compared with"));
     }
+    if let Some(binary) = arguments.scalws.as_ref().filter(|binary| !binary.is_file()) {
+        return Err(Refusal::new(format!("--scalws: there is no file {}", binary.display())));
+    }
+    Ok((scenario, compare))
 }
 
 /// What all subjects of a run share.
@@ -130,14 +141,7 @@ pub struct Session<'a> {
     folder: &'a Path,
 }
 
-fn profile(arguments: &Arguments) -> Result<PathBuf, Refusal> {
-    let scenario = scenario::find(&arguments.scenario).ok_or_else(|| {
-        Refusal::new(format!("no scenario {}; `scalws-lab list` names them", arguments.scenario))
-    })?;
-    let compare: Option<Server> = arguments.compare.as_deref().map(str::parse).transpose()?;
-    if compare == Some(Server::Scalws) {
-        return Err(Refusal::new("--compare scalws: that is the one it is compared with"));
-    }
+fn profile(arguments: &Arguments, (scenario, compare): Checked) -> Result<PathBuf, Refusal> {
     interrupt::watch()?;
     let cpus = Cpus::divide()?;
     let scratch = Scratch::new()?;
@@ -153,29 +157,21 @@ fn profile(arguments: &Arguments) -> Result<PathBuf, Refusal> {
     cpus::pin(None, &cpus.lab)?;
     let date = date::now();
     let name = format!("{}-{}", date.trim_end_matches('Z').replace(':', ""), scenario.name);
-    let mut folder = Folder { path: arguments.out.join(name), is_kept: false };
-    fs::create_dir_all(&folder.path)
-        .map_err(|error| Refusal::new(format!("{}: {error}", folder.path.display())))?;
+    let folder = Folder::begin(&arguments.out, &name)?;
     let fixture = Fixture::lay_out(&scratch.path().join("fixture"))?;
-    let session = Session { scenario, fixture, cpus, scratch, arguments, folder: &folder.path };
+    let session = Session { scenario, fixture, cpus, scratch, arguments, folder: folder.path() };
     let subjects =
         if arguments.docker { docker::profiles(&session, compare)? } else { session.beside(compare)? };
     let document = session.document(&date, machine, subjects);
-    write(&folder.path, "result.json", &pretty(&document)?)?;
-    write(&folder.path, "report.html", &crate::report::page::page(&document, &folder.path)?)?;
-    folder.is_kept = true;
-    Ok(folder.path.clone())
+    folder.write("result.json", &pretty(&document)?)?;
+    folder.write("report.html", &crate::report::page::page(&document, folder.path())?)?;
+    folder.finish()
 }
 
 fn pretty(document: &Document) -> Result<String, Refusal> {
     serde_json::to_string_pretty(document)
         .map(|text| text + "\n")
         .map_err(|error| Refusal::new(error.to_string()))
-}
-
-fn write(folder: &Path, name: &str, text: &str) -> Result<(), Refusal> {
-    let path = folder.join(name);
-    fs::write(&path, text).map_err(|error| Refusal::new(format!("{}: {error}", path.display())))
 }
 
 impl Session<'_> {
@@ -194,7 +190,7 @@ impl Session<'_> {
         };
         let mut profiles = Vec::new();
         for server in std::iter::once(Server::Scalws).chain(compare) {
-            stop_if_interrupted()?;
+            interrupt::stop_if_requested()?;
             let launch = Launch {
                 server: &server,
                 scenario: self.scenario,

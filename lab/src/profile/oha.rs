@@ -1,24 +1,39 @@
 //! oha, the stranger's tool for latencies, where it is installed and speaks the row's protocol.
 
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::place::Place;
 use super::result::Open;
 use crate::Refusal;
 use crate::load::{Latency, Plan};
+use crate::place::Place;
 use crate::scenario::Protocol;
 
-/// Its version, if it is here and the row is one for it.
+/// A version or an image is asked for.
+const QUICK: Duration = Duration::from_secs(30);
+/// To connect and to write its report.
+const GRACE: Duration = Duration::from_secs(60);
+/// What it says of requests that were under way when its time was over: no fault of anybody's.
+const AT_THE_END: &str = "aborted due to deadline";
+
+/// Its version, if it is there and the row is one for it.
 #[must_use]
-pub fn find(plan: &Plan) -> Option<String> {
+pub fn find(place: &Place, plan: &Plan) -> Option<String> {
     if plan.protocol != Protocol::Http1 {
         return None;
     }
-    let output = Command::new("oha").arg("--version").output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let text = place.run(&["oha", "--version"], QUICK).ok()?;
+    text.is_good.then(|| text.out.trim().to_owned())
+}
+
+/// Whether its image was built: it takes longer than all others together, so nobody has to.
+#[must_use]
+pub fn is_image_here(scratch: &Path) -> bool {
+    let image = std::env::var("OHA_IMAGE").unwrap_or_else(|_| "scalws-oha:local".to_owned());
+    let words = ["docker", "image", "inspect", &image];
+    Place::here(scratch).run(&words, QUICK).is_ok_and(|text| text.is_good)
 }
 
 /// Drives at a fixed rate; latencies from the time each request was due (`--latency-correction`).
@@ -49,7 +64,7 @@ pub fn run(place: &Place, version: &str, plan: &Plan, seconds: f64, rate: f64) -
         words.extend(["-H", field]);
     }
     words.push(&url);
-    let text = place.need(&words, Duration::from_secs_f64(seconds) + Duration::from_secs(60))?;
+    let text = place.need(&words, Duration::from_secs_f64(seconds) + GRACE)?;
     let mut open = read(&text.out, plan.expect.status)?;
     open.rate = rate.round();
     open.tool = version.to_owned();
@@ -59,7 +74,7 @@ pub fn run(place: &Place, version: &str, plan: &Plan, seconds: f64, rate: f64) -
 /// Its JSON: seconds become microseconds.
 ///
 /// # Errors
-/// It is another form, or there was an answer of another status.
+/// It is another form, a request failed, or there was an answer of another status.
 pub fn read(text: &str, status: u16) -> Result<Open, Refusal> {
     let all: Value =
         serde_json::from_str(text).map_err(|error| Refusal::new(format!("oha's report: {error}")))?;
@@ -71,6 +86,10 @@ pub fn read(text: &str, status: u16) -> Result<Open, Refusal> {
     let others = statuses.is_none_or(|statuses| statuses.keys().any(|key| *key != status.to_string()));
     if others {
         return Err(Refusal::new(format!("oha had answers with another status than {status}")));
+    }
+    let errors = all.pointer("/errorDistribution").and_then(Value::as_object);
+    if let Some(error) = errors.and_then(|errors| errors.keys().find(|error| *error != AT_THE_END)) {
+        return Err(Refusal::new(format!("oha had failed requests: {error}")));
     }
     let micros = |path: &str| number(path).map(|seconds| (seconds * 1e6).round() as u64);
     Ok(Open {

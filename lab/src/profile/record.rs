@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::counts::{self, Call};
-use super::place::Place;
 use super::stacks::{self, Record};
 use crate::Refusal;
+use crate::place::Place;
 
 /// Samples a second: a prime, so that it does not beat with timers of the server.
 pub const FREQUENCY: &str = "997";
@@ -100,20 +100,24 @@ impl Perf<'_> {
         Ok(order.collect())
     }
 
-    /// System calls by name: `(tool, lost events, rows)`; strace where perf trace gives no table.
+    /// System calls by name: lost events and rows, of which there are none where it gives no table.
     ///
     /// # Errors
-    /// Neither does.
-    pub fn calls(&self, seconds: f64) -> Result<(String, u64, Vec<Call>), Refusal> {
+    /// perf cannot be started.
+    pub fn trace(&self, seconds: f64) -> Result<(u64, Vec<Call>), Refusal> {
         let time = seconds.to_string();
         let words = ["perf", "trace", "-s", "-m", self.buffer(), "-p", &self.pids, "--", "sleep", &time];
         let text = self.place.run(&words, most(seconds))?;
         let all = format!("{}\n{}", text.out, text.err);
-        let rows = counts::perf_trace(&all);
-        if !rows.is_empty() {
-            return Ok(("perf trace -s".to_owned(), counts::lost(&all), rows));
-        }
-        let table = self.path("strace.txt");
+        Ok((counts::lost(&all), counts::perf_trace(&all)))
+    }
+
+    /// The same by strace.
+    ///
+    /// # Errors
+    /// It gives no table either.
+    pub fn strace(&self, seconds: f64) -> Result<Vec<Call>, Refusal> {
+        let (table, time) = (self.path("strace.txt"), seconds.to_string());
         let mut words = vec!["timeout", "-s", "INT", &time, "strace", "-f", "-c", "-o", &table];
         for pid in self.pids.split(',') {
             words.extend(["-p", pid]);
@@ -125,7 +129,7 @@ impl Perf<'_> {
                 "system calls cannot be counted by name: `perf trace -s` gave no table, nor did `strace -c`",
             ));
         }
-        Ok(("strace -c (perf trace gave no table; strace slows each call down)".to_owned(), 0, rows))
+        Ok(rows)
     }
 
     /// Samples on the CPU, into a file to be [`Perf::read`].

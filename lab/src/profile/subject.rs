@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::Place;
 use super::record::Walk;
 use crate::fixture::Fixture;
 use crate::load::{self, Bounds, Expect, Outcome, Plan};
 use crate::measure::{self, Counters};
+use crate::place::Place;
 use crate::scenario::Scenario;
 use crate::servers::Running;
 use crate::{Refusal, interrupt};
@@ -86,6 +86,8 @@ pub trait Subject {
     fn place(&self) -> &Place;
     /// Who drives it.
     fn driver(&self) -> Driver;
+    /// Where oha would run, in the network of the driver.
+    fn oha(&self) -> Option<&Place>;
     /// Its address for the driver.
     fn address(&self) -> SocketAddr;
     /// How its stacks are walked.
@@ -157,6 +159,10 @@ impl Subject for Beside {
 
     fn driver(&self) -> Driver {
         Driver::Here
+    }
+
+    fn oha(&self) -> Option<&Place> {
+        Some(&self.place)
     }
 
     fn address(&self) -> SocketAddr {

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::place::Place;
 use super::record::{self, Counted, Perf, Recording, Walk};
 use super::result::{Calls, Memory, OffCpu, OnCpu, Open, Plain, Profile, Window};
 use super::stacks::{self, Folded, Record};
@@ -12,14 +11,19 @@ use super::subject::{Driver, Look, Subject};
 use super::{flame, oha, switches};
 use crate::Refusal;
 use crate::load::{Outcome, Plan, Until};
+use crate::place::Place;
 
 /// Before anything is measured: connections, caches, the branch predictor.
 const WARM_UP_SECONDS: f64 = 1.0;
-/// For perf to open its events on every thread before the load begins, and for the load to run before
-/// perf records.
-const SETTLE: Duration = Duration::from_millis(1_000);
+/// For the load to run before perf records.
+const SETTLE: Duration = Duration::from_millis(500);
+/// For perf to open its events on every thread before the load begins: the first try, and on a busy machine
+/// the others.
+const SETTLES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 /// Seconds that the load lasts longer than a recording: first try, second try.
 const MARGINS: [f64; 2] = [3.0, 20.0];
+const TOO_BUSY: &str =
+    "perf took so long that not all of the load was seen: the machine is too busy for a profile";
 /// A million switches a second make gigabytes: this is enough to see a pattern.
 const OFF_CPU_SECONDS_MAX: f64 = 2.0;
 /// Rate of the open loop, of the closed loop's.
@@ -109,7 +113,7 @@ impl<'a> Course<'a> {
 
     /// A look at the edge of a window, where it disturbs nothing.
     fn look(&mut self) -> Result<Look, Refusal> {
-        super::stop_if_interrupted()?;
+        crate::interrupt::stop_if_requested()?;
         let look = self.subject.look()?;
         self.pss_peak = self.pss_peak.max(look.pss_bytes);
         self.looks += 1;
@@ -157,11 +161,10 @@ impl<'a> Course<'a> {
             seconds,
             "half of the plain window's rate, latency from the time each request was due",
         );
-        let open = match (self.subject.driver(), oha::find(&self.plan)) {
-            (Driver::Here, Some(version)) => {
-                oha::run(self.subject.place(), &version, &self.plan, seconds, rate)?
-            }
-            _ => {
+        let oha = self.subject.oha().and_then(|place| Some((place, oha::find(place, &self.plan)?)));
+        let open = match oha {
+            Some((place, version)) => oha::run(place, &version, &self.plan, seconds, rate)?,
+            None => {
                 let outcome = self.load(seconds, Some(rate))?;
                 Open {
                     rate,
@@ -175,23 +178,36 @@ impl<'a> Course<'a> {
         Ok(open)
     }
 
-    /// perf first, then the load, which ends before it: each of its requests is counted.
+    /// perf first, then the load, which ends before it: each of its requests is counted. Where perf is slow
+    /// to begin it once more with more time; counts of a part of the load would be wrong and look right.
     fn around<T: Send>(
         &mut self,
         seconds: f64,
-        tool: impl FnOnce(&Perf<'_>, f64) -> Result<T, Refusal> + Send,
+        tool: impl Fn(&Perf<'_>, f64) -> Result<T, Refusal> + Sync,
     ) -> Result<(T, Outcome), Refusal> {
         let pids = pids(&self.look()?);
         let (driver, plan) = (self.subject.driver(), self.planned(seconds, None));
         let perf = Perf { place: self.subject.place(), pids };
-        let long = seconds + 2.5 * SETTLE.as_secs_f64();
-        std::thread::scope(|scope| {
-            let tool = scope.spawn(|| tool(&perf, long));
-            std::thread::sleep(SETTLE);
-            let outcome = run(&driver, &plan);
-            let text = joined(tool.join())?;
-            Ok((text, outcome?))
-        })
+        for settle in SETTLES {
+            let long = Duration::from_secs_f64(seconds) + settle.mul_f64(2.5);
+            let begun = Instant::now();
+            let (told, ended, outcome, loading, loaded) = std::thread::scope(|scope| {
+                let tool = scope.spawn(|| (tool(&perf, long.as_secs_f64()), Instant::now()));
+                std::thread::sleep(settle);
+                let loading = Instant::now();
+                let outcome = run(&driver, &plan);
+                let loaded = Instant::now();
+                let panicked = |_| (Err(Refusal::new("a thread of the lab panicked")), loaded);
+                let (told, ended) = tool.join().unwrap_or_else(panicked);
+                (told, ended, outcome, loading, loaded)
+            });
+            let (told, outcome) = (told?, outcome?);
+            // It counts for `long` and ends then: so it began by `ended - long`, and not before `begun`.
+            if ended <= loading + long && loaded <= begun + long {
+                return Ok((told, outcome));
+            }
+        }
+        Err(Refusal::new(TOO_BUSY))
     }
 
     /// The load first, then perf, which ends before it: a picture of the middle. Where perf is slow to
@@ -207,7 +223,7 @@ impl<'a> Course<'a> {
             let (driver, plan) = (self.subject.driver(), self.planned(seconds + margin, None));
             let (recording, recorded, outcome, loaded) = std::thread::scope(|scope| {
                 let load = scope.spawn(|| (run(&driver, &plan), Instant::now()));
-                std::thread::sleep(SETTLE / 2);
+                std::thread::sleep(SETTLE);
                 let recording = tool(&perf);
                 let recorded = Instant::now();
                 let panicked = |_| (Err(Refusal::new("a thread of the lab panicked")), recorded);
@@ -221,9 +237,7 @@ impl<'a> Course<'a> {
             }
             recording?;
         }
-        Err(Refusal::new(
-            "perf took so long to begin that the load had ended: the machine is too busy for a profile",
-        ))
+        Err(Refusal::new(TOO_BUSY))
     }
 
     fn counted(&mut self, seconds: f64) -> Result<(Counted, u64), Refusal> {
@@ -234,9 +248,14 @@ impl<'a> Course<'a> {
 
     fn calls(&mut self, seconds: f64) -> Result<Calls, Refusal> {
         self.window("system calls", seconds, "each call traced by name; slower by it, so only counts");
-        let (traced, outcome) = self.around(seconds, |perf, long| perf.calls(long))?;
-        let (tool, lost, rows) = traced;
-        Ok(Calls { tool, requests: outcome.requests, lost, rows })
+        let ((lost, rows), outcome) = self.around(seconds, |perf, long| perf.trace(long))?;
+        if !rows.is_empty() {
+            return Ok(Calls { tool: "perf trace -s".to_owned(), requests: outcome.requests, lost, rows });
+        }
+        // With a load of its own: that of perf trace is over.
+        let (rows, outcome) = self.around(seconds, |perf, long| perf.strace(long))?;
+        let tool = "strace -c (perf trace gave no table; strace slows each call down)".to_owned();
+        Ok(Calls { tool, requests: outcome.requests, lost: 0, rows })
     }
 
     fn on_cpu(&mut self, seconds: f64) -> Result<OnCpu, Refusal> {
@@ -306,10 +325,6 @@ fn run(driver: &Driver, plan: &Plan) -> Result<Outcome, Refusal> {
 
 fn pids(look: &Look) -> String {
     look.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
-}
-
-fn joined<T>(result: std::thread::Result<Result<T, Refusal>>) -> Result<T, Refusal> {
-    result.unwrap_or_else(|_| Err(Refusal::new("a thread of the lab panicked")))
 }
 
 /// Where a preflight looks: the same facts, read there.

@@ -25,6 +25,12 @@ pub fn page(results: &Results) -> String {
     );
     push(&mut page, &format!("- Command: `{}`", results.command_line));
     push(&mut page, &format!("- CPUs: server {}; {}", cpus(&conditions.server_cpus), lab(results)));
+    if conditions.is_docker {
+        push(
+            &mut page,
+            "- Place: a container for each server, and one for its generator in the server's network; no published port but where a row is about it",
+        );
+    }
     machine(&mut page, results);
     page.push('\n');
     if results.is_interrupted {
@@ -82,8 +88,13 @@ fn machine(page: &mut String, results: &Results) {
 
 /// One line a case, by the first reference.
 fn summary(page: &mut String, results: &Results) {
+    // A row with a reference of its own has its ratios in its table.
+    let cases = || results.cases.iter().filter(|case| case.references.is_empty());
+    if cases().next().is_none() && !results.cases.is_empty() {
+        return;
+    }
     let mut servers: Vec<&str> = Vec::new();
-    for row in results.cases.iter().flat_map(|case| &case.rows) {
+    for row in cases().flat_map(|case| &case.rows) {
         if !servers.contains(&row.server.as_str()) {
             servers.push(&row.server);
         }
@@ -94,7 +105,7 @@ fn summary(page: &mut String, results: &Results) {
     push(page, &format!("| scenario | {reference} µs | {} |", servers.join(" | ")));
     push(page, &format!("|---|---|{}", "---|".repeat(servers.len())));
     let mut has_star = false;
-    for case in &results.cases {
+    for case in cases() {
         let divisor = case.row(reference);
         let cost = divisor.and_then(|row| row.spread(|window| window.cpu_us_per_request()));
         let mut line = format!("| {} | {} |", title(case), cost.map_or("-".into(), number));
@@ -134,7 +145,7 @@ fn title(case: &Case) -> String {
 }
 
 fn details(page: &mut String, results: &Results, case: &Case) {
-    let references = &results.conditions.references;
+    let references = case.references(&results.conditions);
     let kind = if case.rate.is_some() { "open loop" } else { "closed loop" };
     push(page, &format!("## {}\n", title(case)));
     push(page, &format!("{}; {} connections, {kind}.\n", case.what, case.connections));
@@ -172,7 +183,7 @@ fn details(page: &mut String, results: &Results, case: &Case) {
 }
 
 fn line(results: &Results, case: &Case, row: &Row) -> String {
-    let references = &results.conditions.references;
+    let references = case.references(&results.conditions);
     let mut line = format!("| {} |", row.server);
     if !row.is_sound() {
         let cell = if row.refused.is_some() { "refused" } else { "-" };

@@ -14,7 +14,10 @@ use crate::fixture::Fixture;
 const COMPRESSED: &str = "app.js";
 
 /// A copy of the fixture beneath `scratch` with `app.js.gz` (level 6), for every server the same bytes.
-pub(super) fn with_sidecars(scratch: &Path) -> Result<PathBuf, Refusal> {
+///
+/// # Errors
+/// The disk says so.
+pub fn with_sidecars(scratch: &Path) -> Result<PathBuf, Refusal> {
     let root = scratch.join("sidecars");
     let fixture = Fixture::lay_out(&root)?;
     let content = fixture.content(COMPRESSED).ok_or_else(|| Refusal::new(format!("no {COMPRESSED}")))?;

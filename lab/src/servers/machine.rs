@@ -150,7 +150,8 @@ fn file_system(path: &str) -> String {
 }
 
 /// The longest mount point above a path wins, and of equal ones the last, which covers the others.
-fn mounted(mounts: &str, path: &Path) -> Option<String> {
+#[must_use]
+pub fn mounted(mounts: &str, path: &Path) -> Option<String> {
     let above = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         let (point, kind) = (fields.nth(1)?.replace("\\040", " "), fields.next()?);

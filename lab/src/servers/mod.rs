@@ -18,7 +18,7 @@ mod nginx;
 pub mod port;
 mod recipe;
 mod running;
-mod scalws;
+pub mod scalws;
 mod tls;
 mod tool;
 
@@ -32,6 +32,7 @@ use crate::fixture::Fixture;
 use crate::scenario::{Scenario, Setup};
 
 pub use build::build;
+pub use files::with_sidecars;
 pub use recipe::Features;
 pub use running::Running;
 pub use tls::{Certificate, SUITE, certificate};
@@ -197,6 +198,7 @@ fn setup_word(setup: Setup) -> &'static str {
         Setup::Sidecar => "sidecar",
         Setup::Respond => "respond",
         Setup::ImageLayer => "image-layer",
+        Setup::Network => "docker-network",
         Setup::Proxy => "proxy",
     }
 }

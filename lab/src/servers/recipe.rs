@@ -140,8 +140,8 @@ pub(super) struct Recipe {
 
 /// The recipe for a place.
 pub(super) fn of(place: &Place<'_>) -> Result<Recipe, Missing> {
-    if place.setup() == Setup::ImageLayer {
-        return Missing::lacks("files of an image layer are there in containers only (--docker)");
+    if let Some(reason) = place.setup().reason_against_the_host() {
+        return Missing::lacks(reason);
     }
     match place.launch.server {
         Server::Scalws => scalws::recipe(place, place.launch.scalws),

@@ -1,17 +1,25 @@
 //! ScalWS as it stands: what it has not learned yet is named with its milestone.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::recipe::{Features, Missing, Place, Recipe, quoted};
 use crate::Refusal;
-use crate::scenario::{RESPOND_TEXT, Setup};
+use crate::scenario::{RESPOND_TEXT, Scenario, Setup};
+
+/// What it has not learned yet, of what a row needs.
+#[must_use]
+pub fn lacks(scenario: &Scenario) -> Option<&'static str> {
+    match (scenario.protocol.is_tls(), scenario.setup) {
+        (true, _) => Some("no TLS yet (milestone M6)"),
+        (_, Setup::Proxy) => Some("no proxy yet (milestone M7)"),
+        _ => None,
+    }
+}
 
 pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing> {
-    if place.launch.scenario.protocol.is_tls() {
-        return Missing::lacks("no TLS yet (milestone M6)");
-    }
-    if place.setup() == Setup::Proxy {
-        return Missing::lacks("no proxy yet (milestone M7)");
+    if let Some(reason) = lacks(place.launch.scenario) {
+        return Missing::lacks(reason);
     }
     if !binary.is_file() {
         let build = "cargo build --release --bin scalws";
@@ -21,7 +29,13 @@ pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing
     Ok(Recipe {
         program: binary.to_owned(),
         arguments: vec!["serve".into(), "--config".into(), config_file.clone().into()],
-        config: config(place)?,
+        config: config(&Site {
+            listen: SocketAddr::from(([127, 0, 0, 1], place.port)),
+            workers: place.workers(),
+            setup: place.setup(),
+            root: &place.root,
+            access_log: place.access_log().as_deref(),
+        })?,
         config_file: Some(config_file),
         environment: Vec::new(),
         version: Some("--version"),
@@ -29,18 +43,37 @@ pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing
     })
 }
 
-fn config(place: &Place<'_>) -> Result<String, Refusal> {
-    let access = match place.access_log() {
-        Some(file) => format!("{{ format = \"combined\", file = {} }}", quoted(&file)?),
+/// What its config says of a row, on the host and in a container.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Threads that serve.
+    pub workers: usize,
+    /// Of the row.
+    pub setup: Setup,
+    /// What it serves, as it sees it.
+    pub root: &'a Path,
+    /// Where a row that logs does so.
+    pub access_log: Option<&'a Path>,
+}
+
+/// Its config.
+///
+/// # Errors
+/// A path is not plain.
+pub fn config(site: &Site<'_>) -> Result<String, Refusal> {
+    let access = match site.access_log {
+        Some(file) => format!("{{ format = \"combined\", file = {} }}", quoted(file)?),
         None => "\"off\"".to_owned(),
     };
-    let compress = match place.setup() {
+    let compress = match site.setup {
         Setup::Compress => "{ codings = [\"gzip\"], gzip_level = 6 }",
         _ => "false",
     };
     Ok(format!(
         "[server]
-listen = [\"127.0.0.1:{port}\"]
+listen = [\"{listen}\"]
 admin = \"off\"
 workers = {workers}
 drain = {{ timeout = \"1s\" }}
@@ -60,16 +93,18 @@ precompressed = {sidecars}
 compress = {compress}
 revalidate = {revalidate}
 ",
-        port = place.port,
-        workers = place.workers(),
+        listen = site.listen,
+        workers = site.workers,
         body = RESPOND_TEXT,
-        root = quoted(&place.root)?,
-        sidecars = place.setup() == Setup::Sidecar,
-        revalidate = if place.setup() == Setup::Uncached { "\"0s\"" } else { "\"1s\"" },
+        root = quoted(site.root)?,
+        sidecars = site.setup == Setup::Sidecar,
+        revalidate = if site.setup == Setup::Uncached { "\"0s\"" } else { "\"1s\"" },
     ))
 }
 
-fn features(setup: Setup) -> Features {
+/// What it has on and off.
+#[must_use]
+pub fn features(setup: Setup) -> Features {
     Features {
         cache: match setup {
             Setup::Uncached => "none".into(),

@@ -8,4 +8,5 @@ mod load_probe;
 mod load_tls;
 mod profile;
 mod scripted;
+mod scripts;
 mod servers;

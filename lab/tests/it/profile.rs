@@ -236,4 +236,10 @@ fn oha_speaks_in_seconds_and_a_wrong_status_is_refused() {
     assert_eq!((open.reached, open.latency_us), (3_999.2, latency));
     assert!(oha::read(&data("oha.json"), 304).unwrap_err().to_string().contains("another status"));
     assert!(oha::read("{}", 200).is_err());
+    // What was under way when the time was over is no failure; all else is.
+    let mut report: serde_json::Value = serde_json::from_str(&data("oha.json")).unwrap();
+    report["errorDistribution"] = serde_json::json!({"aborted due to deadline": 12});
+    assert!(oha::read(&report.to_string(), 200).is_ok());
+    report["errorDistribution"] = serde_json::json!({"aborted due to deadline": 12, "connection refused": 1});
+    assert!(oha::read(&report.to_string(), 200).unwrap_err().to_string().contains("connection refused"));
 }

@@ -1,5 +1,6 @@
 //! `scalws-lab bench` by its real command line: what it measures, and what it refuses to.
 
+mod docker;
 mod interrupted;
 mod refusals;
 mod rounds;
@@ -8,12 +9,11 @@ mod wrong_arguments;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 use scalws_lab::bench::record::Results;
 
-/// One run at a time: each wants a CPU for its server and one for itself.
-static TURN: Mutex<()> = Mutex::new(());
+use crate::scripts::run::TURN;
 
 /// A directory of its own to run in, gone with it.
 struct Bench {

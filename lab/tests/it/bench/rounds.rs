@@ -66,7 +66,7 @@ fn what_a_server_lacks_is_a_dash_with_its_reason() {
     let bench = Bench::new();
     let ended = bench.run(&["--servers", &good("a"), "image-layer"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let reason = "- a: `-`, files lie in an image layer in a container only.";
+    let reason = "- a: `-`, files lie in an image layer in a container only (--docker).";
     assert!(ended.stdout.contains(reason), "{}", ended.stdout);
 }
 

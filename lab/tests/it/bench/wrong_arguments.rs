@@ -64,8 +64,16 @@ fn assertions_are_read_before_an_hour_of_load() {
 #[test]
 fn what_is_not_there_is_not_done_in_silence() {
     check(
-        &["--docker"],
-        "bench --docker is not built yet, and a run on the host would not be what was asked for: leave --docker out",
+        &["--docker", "--base", "main"],
+        "--base: there is no image of another commit yet; leave --docker out",
+    );
+    check(
+        &["--docker", "--scalws", "x"],
+        "--scalws: with --docker the image is built from this tree; leave one of them out",
+    );
+    check(
+        &["--docker", "--servers", "mine=./mine {port}"],
+        "--servers: mine is a command of this machine, not of a container; leave --docker out",
     );
     check(&["--self", "--servers", "scalws,nginx"], "--self compares one server with itself: name one");
     check(&["--self", "--base", "main"], "--self and --base ask for different things: leave one out");

@@ -1,4 +1,5 @@
-//! What the lab's own containers are asked: looks at a server from within its namespaces. Prints JSON.
+//! What the lab's own containers are asked: looks at a server from within its namespaces, load from within
+//! its network. Prints JSON.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,13 +7,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Subcommand;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::preflight::Facts;
-use super::subject::Look;
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
-use crate::load::{self, Plan};
+use crate::load::{self, Bounds, Outcome, Plan};
+use crate::place::Scratch;
+use crate::profile::preflight::Facts;
+use crate::profile::subject::Look;
+use crate::scenario::{Scenario, Setup};
 use crate::servers::{self, Launch, Server, Started};
 use crate::{Refusal, interrupt, scenario};
 
@@ -37,6 +40,8 @@ pub enum Inside {
     },
     /// Asks once as a plan says, which comes on standard input.
     Check,
+    /// One window: reads a plan, connects, prints a [`Step`], and sends requests when another line comes.
+    Window,
     /// Runs a server until the signal to stop.
     Serve {
         /// Which.
@@ -52,6 +57,22 @@ pub enum Inside {
     },
 }
 
+/// What a window prints, one line each: connected, then its outcome; or why not.
+pub type Step = Result<Option<Outcome>, String>;
+
+/// What `serve` prints of its server once that answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Served {
+    /// As its container numbers it.
+    pub pid: u32,
+    /// In its own words.
+    pub version: String,
+    /// As it was written.
+    pub config: String,
+    /// What is on and off.
+    pub features: String,
+}
+
 /// Prints the answer, or why there is none.
 #[must_use]
 pub fn run(inside: &Inside) -> ExitCode {
@@ -60,6 +81,7 @@ pub fn run(inside: &Inside) -> ExitCode {
         Inside::Look { pid } => Look::at(*pid).and_then(|look| print(&look)),
         Inside::Probe { scenario, address, fixture } => probe(scenario, *address, fixture),
         Inside::Check => check(),
+        Inside::Window => window(),
         Inside::Serve { server, scenario, port, fixture, cpus } => {
             serve(server, scenario, *port, fixture, *cpus)
         }
@@ -79,7 +101,7 @@ fn print(value: &impl Serialize) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn row(name: &str) -> Result<&'static scenario::Scenario, Refusal> {
+fn row(name: &str) -> Result<&'static Scenario, Refusal> {
     scenario::find(name).ok_or_else(|| Refusal::new(format!("no scenario {name}")))
 }
 
@@ -93,6 +115,28 @@ fn check() -> Result<(), Refusal> {
     load::check(plan.address, plan.protocol, &plan.request, &plan.expect)
 }
 
+/// A lost reader of its lines is the end of the lab: nothing is left to do.
+fn window() -> Result<(), Refusal> {
+    let mut lines = std::io::stdin().lines();
+    let mut next = || lines.next().and_then(Result::ok);
+    let ready = next()
+        .ok_or_else(|| Refusal::new("the plan: there is none"))
+        .and_then(|line| {
+            serde_json::from_str(&line).map_err(|error| Refusal::new(format!("the plan: {error}")))
+        })
+        .and_then(|plan: Plan| load::connect(&plan, Bounds::default()));
+    let told = |refusal: Refusal| refusal.to_string();
+    let ready = match ready {
+        Ok(ready) => ready,
+        Err(refusal) => return print(&Step::Err(told(refusal))),
+    };
+    print(&Step::Ok(None))?;
+    match next() {
+        Some(_) => print(&ready.run().map(Some).map_err(told)),
+        None => Ok(()),
+    }
+}
+
 fn serve(server: &str, name: &str, port: u16, fixture: &Path, workers: usize) -> Result<(), Refusal> {
     interrupt::watch()?;
     // The container's cpuset is the server's: all of it.
@@ -100,24 +144,42 @@ fn serve(server: &str, name: &str, port: u16, fixture: &Path, workers: usize) ->
     let cpus =
         Cpus { server: all.into_iter().take(workers.max(1)).collect(), lab: Vec::new(), is_shared: false };
     let server: Server = server.parse()?;
-    let scratch = super::place::Scratch::new()?;
+    let scratch = Scratch::new()?;
     let fixture = Fixture::lay_out(fixture)?;
+    let scenario = in_a_container(row(name)?);
     let launch = Launch {
         server: &server,
-        scenario: row(name)?,
+        scenario: &scenario,
         fixture: &fixture,
         cpus: &cpus.server,
         scalws: Path::new(""),
         scratch: scratch.path(),
         backend: None,
     };
-    let running = match servers::start_at(&launch, port)? {
+    let mut running = match servers::start_at(&launch, port)? {
         Started::Running(running) => running,
         Started::Lacks(reason) => return Err(Refusal::new(format!("{server} cannot do {name}: {reason}"))),
     };
-    print(&(running.pid(), running.version(), running.config()))?;
+    print(&Served {
+        pid: running.pid(),
+        version: running.version().to_owned(),
+        config: running.config().to_owned(),
+        features: running.features().to_string(),
+    })?;
     while !interrupt::requested() {
+        if !running.is_alive() {
+            return Err(Refusal::new(format!("{server} ended: {}", running.log().trim())));
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
+}
+
+/// Here the files do lie where such rows want them: what is left of them is the usual.
+fn in_a_container(scenario: &Scenario) -> Scenario {
+    let setup = match scenario.setup {
+        Setup::ImageLayer | Setup::Network => Setup::Usual,
+        other => other,
+    };
+    Scenario { setup, ..*scenario }
 }

@@ -3,17 +3,23 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Refusal;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::{Refusal, interrupt};
 
 /// Bytes of a tool's output that are read: two seconds of a million switches fit.
 const TEXT_MAX: u64 = 256 << 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// From TERM to KILL: a build that is broken off removes its containers first.
+const END_MAX: Duration = Duration::from_secs(10);
 
-/// A child process that does not outlive its owner.
+/// A child process that does not outlive its owner, in a group of its own: a terminal's Ctrl-C reaches the
+/// lab alone, which ends what it started in an order that leaves nothing behind.
 #[derive(Debug)]
 pub struct Guarded(Child);
 
@@ -24,7 +30,16 @@ impl Guarded {
     /// It cannot be started.
     pub fn start(command: &mut Command) -> Result<Guarded, Refusal> {
         let name = command.get_program().to_string_lossy().into_owned();
-        command.spawn().map(Guarded).map_err(|error| Refusal::new(format!("cannot start {name}: {error}")))
+        command
+            .process_group(0)
+            .spawn()
+            .map(Guarded)
+            .map_err(|error| Refusal::new(format!("cannot start {name}: {error}")))
+    }
+
+    /// Its ends of pipes, for a command that has three.
+    pub fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
+        Some((self.0.stdin.take()?, self.0.stdout.take()?, self.0.stderr.take()?))
     }
 
     /// Waits for its end and says whether it went well.
@@ -32,12 +47,26 @@ impl Guarded {
     /// # Errors
     /// It takes longer than `most`, or the run was interrupted; it is ended then.
     pub fn wait(&mut self, most: Duration) -> Result<bool, Refusal> {
+        self.wait_unless(most, interrupt::requested)
+    }
+
+    /// The same, through Ctrl-C too: for what must not stop half way, as nobody could take it back then.
+    ///
+    /// # Errors
+    /// It takes longer than `most`.
+    pub fn finish(&mut self, most: Duration) -> Result<bool, Refusal> {
+        self.wait_unless(most, || false)
+    }
+
+    fn wait_unless(&mut self, most: Duration, stop: fn() -> bool) -> Result<bool, Refusal> {
         let end = Instant::now() + most;
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status.success());
             }
-            super::stop_if_interrupted()?;
+            if stop() {
+                return Err(interrupt::refusal());
+            }
             if Instant::now() >= end {
                 return Err(Refusal::new(format!("a tool took longer than {} s", most.as_secs())));
             }
@@ -48,8 +77,15 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _ = self.0.kill();
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return;
+        }
+        // Not reaped yet: the number of its group cannot be anybody else's.
+        let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        let signal = |signal| group.map(|group| kill_process_group(group, signal));
+        signal(Signal::TERM);
+        if self.finish(END_MAX).is_err() {
+            signal(Signal::KILL);
             let _ = self.0.wait();
         }
     }
@@ -94,6 +130,16 @@ pub struct Text {
     pub is_good: bool,
 }
 
+impl Text {
+    /// Of a command that failed: its first line with an error, else its last.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        let mut lines = self.err.lines().chain(self.out.lines()).filter(|line| !line.trim().is_empty());
+        let error = lines.clone().find(|line| line.to_lowercase().contains("error"));
+        error.or_else(|| lines.next_back()).unwrap_or("it said nothing").trim()
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -124,7 +170,9 @@ impl Place {
         !self.prefix.is_empty()
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    /// A command there that is not started yet.
+    #[must_use]
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut all = self.prefix.iter().map(String::as_str).chain(words.iter().copied());
         let mut command = Command::new(all.next().unwrap_or("false"));
         // C: `perf stat -x,` would write 1,5 for 1.5 elsewhere.
@@ -145,21 +193,43 @@ impl Place {
     /// # Errors
     /// As above.
     pub fn run_with(&self, words: &[&str], input: Option<&str>, most: Duration) -> Result<Text, Refusal> {
+        self.read(words, input, |tool| tool.wait(most))
+    }
+
+    /// The same as [`Place::run`], through Ctrl-C too.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn finish(&self, words: &[&str], most: Duration) -> Result<Text, Refusal> {
+        self.read(words, None, |tool| tool.finish(most))
+    }
+
+    fn read(
+        &self,
+        words: &[&str],
+        input: Option<&str>,
+        wait: impl FnOnce(&mut Guarded) -> Result<bool, Refusal>,
+    ) -> Result<Text, Refusal> {
         let file = |ending: &str| {
             let thread = format!("{:?}", std::thread::current().id());
             let digits: String = thread.chars().filter(char::is_ascii_digit).collect();
             self.scratch.join(format!("{digits}.{ending}"))
         };
         let (out, err) = (file("out"), file("err"));
+        let at = |error: std::io::Error| Refusal::new(format!("{}: {error}", self.scratch.display()));
         let mut command = self.command(words);
-        command.stdout(File::create(&out)?).stderr(File::create(&err)?);
+        command.stdout(File::create(&out).map_err(at)?).stderr(File::create(&err).map_err(at)?);
         if let Some(input) = input {
             let path = file("in");
-            fs::write(&path, input)?;
+            fs::write(&path, input).map_err(at)?;
             command.stdin(File::open(path)?);
         }
-        let is_good = Guarded::start(&mut command)?.wait(most)?;
-        Ok(Text { out: read(&out)?, err: read(&err)?, is_good })
+        let is_good = wait(&mut Guarded::start(&mut command)?)?;
+        // A tool that prints to a full disk may end well: half of its output would look whole.
+        if room(&self.scratch) == Some(0) {
+            return Err(Refusal::new(format!("{}: no space left", self.scratch.display())));
+        }
+        Ok(Text { out: text(&out)?, err: text(&err)?, is_good })
     }
 
     /// Runs a command that has to go well.
@@ -171,15 +241,12 @@ impl Place {
         if text.is_good {
             return Ok(text);
         }
-        let mut lines = text.err.lines().chain(text.out.lines()).filter(|line| !line.trim().is_empty());
-        let why =
-            lines.clone().find(|line| line.to_lowercase().contains("error")).or_else(|| lines.next_back());
         let shown = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-        Err(Refusal::new(format!("`{shown}` failed: {}", why.unwrap_or("it said nothing").trim())))
+        Err(Refusal::new(format!("`{shown}` failed: {}", text.why())))
     }
 }
 
-fn read(path: &Path) -> Result<String, Refusal> {
+fn text(path: &Path) -> Result<String, Refusal> {
     let file = File::open(path)?;
     if file.metadata()?.len() > TEXT_MAX {
         return Err(Refusal::new(format!("a tool wrote more than {} MiB", TEXT_MAX >> 20)));
@@ -187,4 +254,11 @@ fn read(path: &Path) -> Result<String, Refusal> {
     let mut bytes = Vec::new();
     file.take(TEXT_MAX).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Bytes that this user may still write there; `None`: the file system does not say.
+pub fn room(path: &Path) -> Option<u64> {
+    let facts = rustix::fs::statvfs(path).ok()?;
+    // Some network file systems know no size at all.
+    (facts.f_blocks > 0).then(|| facts.f_bavail.saturating_mul(facts.f_frsize))
 }
