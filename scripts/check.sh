@@ -101,15 +101,14 @@ stage_container() {
     # Images first, each with a bound of its own: from nothing they take longer than the tests, which find
     # the layers. Nobody builds oha's.
     lab_image scalws release scalws:test
-    lab_image scalws profiling scalws:profiling
-    lab_image load release scalws:test
-    bounded cargo test --locked --package scalws-lab --test container -- --skip profile::
-    bounded cargo test --locked --package scalws-lab --test container profile::
+    lab_image scalws
+    lab_image load
+    bounded cargo test --locked --package scalws-lab --test container
 }
 
-# One of the images of lab/tests/container: service, BUILD_PROFILE, name of the server's.
+# One of the images of lab/tests/container, by its service.
 lab_image() {
-    BUILD_PROFILE="$2" SCALWS_IMAGE="$3" LAB_IMAGE=scalws-lab:test \
+    BUILD_PROFILE=release SCALWS_IMAGE=scalws:test LAB_IMAGE=scalws-lab:test \
         bounded "${COMPOSE[@]}" --profile bench build "$1"
 }
 
