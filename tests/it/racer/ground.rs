@@ -126,11 +126,11 @@ impl Ground {
     }
 
     /// The routes: the ground itself with a page for its misses, two roots that are swapped, and an app with one page.
-    pub fn tables(&self) -> String {
+    pub fn tables(&self, revalidate: &str) -> String {
         let route = |prefix: &str, root: &str, more: &str| {
             let root = self.site.directory().join(root);
             let root = root.display();
-            format!("[[route]]\npath = \"{prefix}\"\nstatic = {{ root = '{root}'{more} }}\n")
+            format!("[[route]]\npath = \"{prefix}\"\nstatic = {{ root = '{root}', revalidate = \"{revalidate}\"{more} }}\n")
         };
         let app = ", spa = \"/index.html\"";
         let routes = [
