@@ -110,6 +110,7 @@ fn what_is_kept_is_kept_apart() {
     site.file("app.js.gz", b"gzip");
     site.file("app.js.br", b"brotli");
     let other = site.beside("other/app.js", b"other");
+    site.beside("other/index.html", b"index of the other");
     let route = format!(
         "{}[[route]]\npath = \"/o/\"\nstatic = {{ root = '{}' }}\n",
         site.route(),
@@ -129,6 +130,8 @@ fn what_is_kept_is_kept_apart() {
         assert_eq!(ask("/app.js", "gzip, br;q=0.5").body, b"gzip");
         assert_eq!(ask("/o/app.js", "gzip").body, b"other");
         assert_eq!(ask("/app.js/", "gzip").status, 404);
+        // What is beneath the route is the same empty path, with its slash and without.
+        assert_eq!((ask("/o/", "").status, ask("/o", "").status), (200, 308));
     }
 }
 
@@ -221,7 +224,11 @@ fn kept_descriptors_give_way() {
         server.errors.all().iter().any(|line| line.contains("accept failed"))
     });
     // The first look may be for connections that wait as well.
-    until("a file in place of others", || client.get("/three").status == 200);
+    until("a file in place of others", || {
+        // Those that are kept stay in use: none is closed for being idle.
+        ["/one", "/two", "/x.txt"].into_iter().for_each(|path| drop(client.get(path)));
+        client.get("/three").status == 200
+    });
     prlimit(Some(server.pid()), Resource::Nofile, plenty).unwrap();
     assert_eq!(client.get("/one").body, b"one");
 }

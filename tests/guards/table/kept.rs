@@ -73,11 +73,4 @@ pub(super) const GUARDS: &[Guard] = &[
         new: "",
         test: "open_files::kept_descriptors_give_way",
     },
-    Guard {
-        name: "large-results",
-        file: "src/connection/h1/stream.rs",
-        old: "let place = self.within_wait(file.lane().place()).await.flatten();",
-        new: "let place = Some(());",
-        test: "overlay::slow_readers_of_a_remote_file_system_keep_no_more_than_a_few_windows",
-    },
 ];

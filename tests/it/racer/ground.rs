@@ -130,7 +130,9 @@ impl Ground {
         let route = |prefix: &str, root: &str, more: &str| {
             let root = self.site.directory().join(root);
             let root = root.display();
-            format!("[[route]]\npath = \"{prefix}\"\nstatic = {{ root = '{root}', revalidate = \"{revalidate}\"{more} }}\n")
+            format!(
+                "[[route]]\npath = \"{prefix}\"\nstatic = {{ root = '{root}', revalidate = \"{revalidate}\"{more} }}\n"
+            )
         };
         let app = ", spa = \"/index.html\"";
         let routes = [
