@@ -138,11 +138,10 @@ pub fn race(until: Until, revalidate: &str, with_writers: bool) -> Result {
 
 #[test]
 fn no_race_leads_out_of_the_root() {
-    for revalidate in REVALIDATE {
-        let result = race(Until::Requests(10_000), revalidate, true);
-        let objections = result.objections(Floors { requests: 10_000, swaps: 500, percent: 1 });
-        assert!(objections.is_empty(), "{revalidate}: {result}\n{}", objections.join("\n"));
-    }
+    let [looked_up, kept] = REVALIDATE.map(|revalidate| race(Until::Requests(10_000), revalidate, true));
+    let result = looked_up.and(kept);
+    let objections = result.objections(Floors { requests: 20_000, swaps: 1_000, percent: 1 });
+    assert!(objections.is_empty(), "{result}\n{}", objections.join("\n"));
 }
 
 /// A race in which nothing moves would find no hole in any server.
