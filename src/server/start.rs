@@ -73,7 +73,7 @@ pub(super) struct Prepared {
 pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
     let Config { server, log: log_config, mut limits, routes, error_pages } = config;
     let (workers, source) = worker_count(&server);
-    limits.connections_max = affordable_connections(&limits);
+    limits.connections_max = affordable_connections(&mut limits);
     let threads = match usize::try_from(limits.offload_threads_max).unwrap_or(usize::MAX) {
         0 => workers * OFFLOAD_THREADS_PER_WORKER,
         threads => threads,
@@ -181,9 +181,10 @@ fn worker_count(server: &checked::Server) -> (usize, String) {
     }
 }
 
-/// The connection limit, lowered to what descriptors there are.
-fn affordable_connections(limits: &Limits) -> u64 {
+/// The connection limit, lowered to what descriptors there are; files that are kept have a quarter at most.
+fn affordable_connections(limits: &mut Limits) -> u64 {
     let Ok(descriptors) = process::raise_descriptor_limit() else { return limits.connections_max };
+    limits.open_files_max = limits.open_files_max.min(descriptors / 4);
     let affordable = descriptors.saturating_sub(DESCRIPTORS_RESERVED.min(descriptors / 2)).max(1);
     if affordable < limits.connections_max {
         let fields = json!({ "wanted": limits.connections_max, "connections": affordable, "descriptors": descriptors,

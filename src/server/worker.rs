@@ -75,7 +75,12 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Whoever started this thread waits for the report.
     let _ = report.send(outcome);
     let counters = Arc::clone(&plan.shared.workers[plan.number]);
-    let open_files = OpenFiles::new(&plan.limits, plan.shared.workers.len());
+    let mut kept = plan.limits.clone();
+    if plan.shared.dev.is_some() {
+        // A page that reloads must not be the one before the change.
+        kept.open_files_max = 0;
+    }
+    let open_files = OpenFiles::new(&kept, plan.shared.workers.len());
     let (routes, error_pages) = (&plan.routes, plan.error_pages.as_ref());
     let site = Site::new(routes, error_pages, &plan.roots, &plan.store, &open_files, &plan.limits);
     let site: Box<dyn Service> = match &plan.shared.dev {

@@ -23,9 +23,9 @@ use crate::semantics::range::ByteRange;
 pub struct Entry {
     facts: Facts,
     life: Life,
-    /// `None` inside: what is sent of this version is not the same for ever.
     /// Of the route.
     headers: Rc<Headers>,
+    /// `None` inside: what is sent of this version is not the same for ever.
     heads: OnceCell<Option<Heads>>,
     bytes: OnceCell<Rc<[u8]>>,
     was_hit: Cell<bool>,
