@@ -299,6 +299,25 @@ fn a_page_that_has_left_does_not_hold_a_drain() {
     assert_eq!(stopped["connections_cut"], 0, "{stopped}");
 }
 
+/// A page is asked for again the moment that it was changed: what was believed a moment before is not what it
+/// may show.
+#[test]
+fn what_changed_shows_at_once() {
+    let site = Site::sample();
+    site.file("one", b"one");
+    site.file("two", b"two");
+    symlink("one", site.root().join("link")).unwrap();
+    let server = dev(&site);
+    let mut client = server.client();
+    for _ in 0..3 {
+        assert_eq!((client.get("/new.css").status, client.get("/link").body), (404, b"one".to_vec()));
+    }
+    site.file("new.css", b"p {}");
+    symlink("two", site.root().join("next-link")).unwrap();
+    fs::rename(site.root().join("next-link"), site.root().join("link")).unwrap();
+    assert_eq!((client.get("/new.css").status, client.get("/link").body), (200, b"two".to_vec()));
+}
+
 /// Off means absent: no address, no thread, no byte.
 #[test]
 fn without_the_flag_nothing_is_there() {

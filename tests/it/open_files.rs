@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
-use crate::support::{Client, Server, Site, noise, until};
+use crate::support::{Client, Launch, Server, Site, noise, until};
 
 /// Asks often enough that the file is open and its bytes are in memory.
 fn warm(client: &mut Client, path: &str) {
@@ -167,6 +167,24 @@ fn descriptors_are_bounded_and_given_back() {
     }
     assert!(open_in(&server, &site) > 0);
     until("what is idle is closed", || open_in(&server, &site) == 0);
+}
+
+/// A process that may have few descriptors keeps a quarter of them for files, whatever its config says:
+/// the others are for who connects.
+#[test]
+fn few_descriptors_are_not_all_for_files() {
+    let site = Site::sample();
+    for number in 0..90 {
+        site.file(format!("f/{number}"), b"content");
+    }
+    let tables = format!("[limits]\nopen_files = 1000\n{}", site.route());
+    let server = Launch::new(&site, "workers = 1", &tables).with_descriptors(120).start();
+    let mut client = server.client();
+    for number in 0..90 {
+        assert_eq!(client.get(&format!("/f/{number}")).body, b"content");
+        assert!(open_in(&server, &site) <= 30, "{} open", open_in(&server, &site));
+    }
+    assert!(open_in(&server, &site) > 0);
 }
 
 /// Strangers who ask for a hundred thousand names that are not there cost no more memory than a few

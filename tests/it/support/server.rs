@@ -115,6 +115,17 @@ impl Launch {
         self
     }
 
+    /// With so many descriptors from its start on, as `ulimit -n` says.
+    pub fn with_descriptors(mut self, count: u32) -> Launch {
+        let mut limited = Command::new("sh");
+        limited.arg("-c").arg(format!("ulimit -n {count} && exec \"$0\" \"$@\""));
+        limited.arg(self.command.get_program()).args(self.command.get_args());
+        limited.current_dir(env!("CARGO_TARGET_TMPDIR"));
+        limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command = limited;
+        self
+    }
+
     #[track_caller]
     pub fn start(self) -> Server {
         let with_admin = self.with_admin;
