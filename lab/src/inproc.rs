@@ -188,6 +188,6 @@ pub fn serve(service: Box<dyn Service>, request: &'static str, count: usize) -> 
     let access = AccessLog::new(AccessFormat::Off, None);
     let context = Rc::new(Context::new(Limits::default(), access, Arc::default(), service));
     let (wire, written) = MemoryWire::new(request, count);
-    runtime.block_on(h1::serve(wire, IpAddr::V4(Ipv4Addr::LOCALHOST), context));
+    runtime.block_on(h1::serve(wire, IpAddr::V4(Ipv4Addr::LOCALHOST), context, ()));
     Ok(written.get())
 }

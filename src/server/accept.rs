@@ -131,11 +131,7 @@ impl Door {
         let socket = Socket::new(stream);
         match self.shared.enter() {
             Some(place) => {
-                let context = Rc::clone(&self.context);
-                tokio::task::spawn_local(async move {
-                    h1::serve(socket, client, context).await;
-                    drop(place);
-                });
+                tokio::task::spawn_local(h1::serve(socket, client, Rc::clone(&self.context), place));
             }
             None if Rc::strong_count(&self.refusals) <= REFUSALS_MAX => {
                 let telling = Rc::clone(&self.refusals);

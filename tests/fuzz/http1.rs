@@ -92,7 +92,7 @@ pub fn serve(bytes: &[u8], cuts: &[usize]) -> Result<Heard, String> {
     let context = Rc::new(Context::new(limits(), access, Arc::default(), Box::new(notes.clone())));
     let stream = Segments::new(bytes, cuts);
     let written = stream.written();
-    RUNTIME.with(|runtime| runtime.block_on(h1::serve(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), context)));
+    RUNTIME.with(|runtime| runtime.block_on(h1::serve(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), context, ())));
     let (mut heard, fault) = notes.0.take();
     if let Some(fault) = fault {
         return Err(fault);

@@ -11,8 +11,8 @@ const IDLE: usize = 1_000;
 /// for a socket that is full.
 const PSS_BYTES_MAX: u64 = 32 << 20;
 
-/// Heap of one idle connection: its task, its place on the wheel and with the reactor. Measured: 1.4 KiB.
-const IDLE_BYTES_MAX: u64 = 2 << 10;
+/// Heap of one idle connection: its task, its place on the wheel and with the reactor. Measured: 1,257 bytes.
+const IDLE_BYTES_MAX: u64 = 1_400;
 
 /// A buffer a connection that grows with the file, or one that is kept while nothing happens: a
 /// thousand phones in a tunnel take all memory. And those who are fast must not notice them.

@@ -74,7 +74,7 @@ fn ours(bytes: &[u8], cuts: &[usize]) -> (Vec<Understood>, Vec<u16>) {
     let context = Rc::new(Context::new(Limits::default(), access, Arc::default(), service));
     let stream = Segments::new(bytes, cuts);
     let written = stream.written();
-    run(h1::serve(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), context));
+    run(h1::serve(stream, IpAddr::V4(Ipv4Addr::LOCALHOST), context, ()));
     let statuses = statuses(&written.borrow());
     (notes.take(), statuses)
 }

@@ -136,20 +136,22 @@ impl<W: Wire> Connection<W> {
             return Ok(());
         }
         let output = std::mem::take(&mut self.output);
-        let result = self.send_all(&output).await;
+        let result = self.send_counting(&output, &mut 0).await;
         self.context.buffers.give_output(output);
         result
     }
 
-    /// Sends `bytes`, as long as the client takes some of them within each `write_timeout`.
-    pub(super) async fn send_all(&mut self, bytes: &[u8]) -> Result<(), Cut> {
-        self.send_counting(bytes, &mut 0).await
-    }
-
-    /// The same; `sent` says how many were sent, also when the client is cut.
-    pub(super) async fn send_counting(&mut self, bytes: &[u8], sent: &mut usize) -> Result<(), Cut> {
+    /// Sends `bytes`, as long as the client takes some of them within each `write_timeout`; `sent` says how many
+    /// were sent, also when the client is cut.
+    ///
+    /// Not an `async fn`, as every idle connection has the room for this one: what that is given it keeps twice.
+    pub(super) fn send_counting(
+        &mut self,
+        bytes: &[u8],
+        sent: &mut usize,
+    ) -> impl Future<Output = Result<(), Cut>> {
         let mut patience = Patience::Fresh;
-        poll_fn(|task| {
+        poll_fn(move |task| {
             while *sent < bytes.len() {
                 match Pin::new(&mut self.wire).poll_write(task, &bytes[*sent..]) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Cut::Client)),
@@ -166,7 +168,6 @@ impl<W: Wire> Connection<W> {
             }
             Poll::Ready(Ok(()))
         })
-        .await
     }
 
     /// Pending until the socket takes more, or the client has taken nothing for too long.
@@ -251,15 +252,12 @@ impl<W: Wire> Connection<W> {
         }
     }
 
-    /// Ends the connection after an answer that the client knew to be the last. Lingers only where
-    /// something unread is there (a look at it costs no system call when the last read was short), or
+    /// After an answer that the client knew to be the last: whether close(2) would lose something. That is so
+    /// where something unread is there (a look at it costs no system call when the last read was short), or
     /// something of the answer is still in the kernel.
-    pub(super) async fn close(&mut self) {
+    pub(super) async fn has_more(&mut self) -> bool {
         let has_unread = self.consumed < self.input.len() || self.poll_unread().await;
-        if has_unread || self.wire.unacknowledged_bytes() > 0 {
-            self.linger().await;
-        }
-        // Else close(2), which follows, sends the end.
+        has_unread || self.wire.unacknowledged_bytes() > 0
     }
 
     async fn poll_unread(&mut self) -> bool {
