@@ -124,6 +124,9 @@ pub const OPEN_FILE_BODY_BYTES_MAX: u64 = 64 * 1024;
 /// An open file that nobody asked for is closed after this long: opening it again costs microseconds, and
 /// the space of a file that was deleted is not free before.
 pub const OPEN_FILE_IDLE_MS: u64 = 10_000;
+/// What is sent of a sidecar is believed for this long at most, however long `revalidate` is: an edit of its
+/// original shows by a lookup alone.
+pub const SIDECAR_BELIEVED_MS_MAX: u64 = 1_000;
 /// A longer name is looked up each time: kept names are memory that strangers choose.
 pub const OPEN_FILE_NAME_BYTES_MAX: usize = 512;
 /// A file that was changed within this time is not kept in memory: a change that follows within the same

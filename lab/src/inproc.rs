@@ -139,7 +139,7 @@ pub fn site(text: &str, scratch: &Path) -> Result<Site, Refusal> {
         None,
         &[],
         &Store::new(limits, pool),
-        &OpenFiles::new(limits, 1),
+        &OpenFiles::new(limits, 1, &Arc::default()),
         limits,
     ))
 }
@@ -162,7 +162,8 @@ pub fn kept(root: &Path) -> Result<Site, Refusal> {
     }
     let (limits, pool) = (&config.limits, Offload::start(1, 16)?);
     let (roots, store) = ([Root::adopt(root, pool)?], Store::new(limits, pool));
-    let site = Site::new(&config.routes, None, &roots, &store, &OpenFiles::new(limits, 1), limits);
+    let site =
+        Site::new(&config.routes, None, &roots, &store, &OpenFiles::new(limits, 1, &Arc::default()), limits);
     let fd: OwnedFd = std::fs::File::open(root.join("1k.bin"))?.into();
     let request = Request {
         method: Method::Get,

@@ -134,6 +134,12 @@ impl Wire for Socket {
         matches!(self.0, State::Fresh { is_drained: true, .. })
     }
 
+    fn forget_drained(&mut self) {
+        if let State::Fresh { is_drained, .. } = &mut self.0 {
+            *is_drained = false;
+        }
+    }
+
     fn unacknowledged_bytes(&self) -> u64 {
         match &self.0 {
             State::Fresh { socket, .. } => wire::unacknowledged_bytes(socket),

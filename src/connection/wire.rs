@@ -31,6 +31,9 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
         false
     }
 
+    /// Says that time has passed since the last read: what it left behind says nothing any more.
+    fn forget_drained(&mut self) {}
+
     /// Bytes that the client has not acknowledged: what is lost when the process ends now and takes the
     /// network of its container along.
     fn unacknowledged_bytes(&self) -> u64;

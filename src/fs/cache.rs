@@ -30,6 +30,8 @@ pub struct Cache<V> {
     entries_max: usize,
     weight_max: usize,
     weight: usize,
+    /// Of those in the small queue.
+    small_weight: usize,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl<V> Cache<V> {
             entries_max,
             weight_max,
             weight: 0,
+            small_weight: 0,
         }
     }
 
@@ -72,6 +75,9 @@ impl<V> Cache<V> {
         }
         if let Some(slot) = self.slots.get_mut(key) {
             self.weight = self.weight - slot.weight + weight;
+            if !slot.is_main {
+                self.small_weight = self.small_weight - slot.weight + weight;
+            }
             (slot.value, slot.weight, slot.used_ms) = (value, weight, now_ms);
         } else {
             // Before another takes its place among them.
@@ -83,6 +89,7 @@ impl<V> Cache<V> {
             let queue = if is_main { &mut self.main } else { &mut self.small };
             queue.push_back(Rc::clone(&key));
             self.weight += weight;
+            self.small_weight += if is_main { 0 } else { weight };
             self.slots.insert(key, Slot { value, weight, hits: 0, is_main, used_ms: now_ms });
         }
         self.lighten();
@@ -93,6 +100,7 @@ impl<V> Cache<V> {
         if let Some(slot) = self.slots.get_mut(key) {
             slot.weight += weight;
             self.weight += weight;
+            self.small_weight += if slot.is_main { 0 } else { weight };
             self.lighten();
         }
     }
@@ -101,6 +109,7 @@ impl<V> Cache<V> {
     pub fn remove(&mut self, key: &[u8]) {
         let Some(slot) = self.slots.remove(key) else { return };
         self.weight -= slot.weight;
+        self.small_weight -= if slot.is_main { 0 } else { slot.weight };
         let queue = if slot.is_main { &mut self.main } else { &mut self.small };
         queue.retain(|queued| **queued != *key);
     }
@@ -108,10 +117,11 @@ impl<V> Cache<V> {
     /// Forgets what was not used since `since_ms`.
     pub fn sweep(&mut self, since_ms: u64) {
         let before = self.slots.len();
-        let weight = &mut self.weight;
+        let (weight, small_weight) = (&mut self.weight, &mut self.small_weight);
         self.slots.retain(|_, slot| {
             let stays = slot.used_ms >= since_ms;
             *weight -= if stays { 0 } else { slot.weight };
+            *small_weight -= if stays || slot.is_main { 0 } else { slot.weight };
             stays
         });
         if self.slots.len() < before {
@@ -139,13 +149,16 @@ impl<V> Cache<V> {
         }
     }
 
-    /// Forgets one value: of the small queue while that is over its share, else of the main one.
+    /// Forgets one value: of the small queue while that is over its share of either bound, else of the main one.
     fn evict(&mut self) {
-        let is_small_full = self.small.len() > self.entries_max / SMALL_SHARE || self.main.is_empty();
+        let is_small_full = self.small.len() > self.entries_max / SMALL_SHARE
+            || self.small_weight > self.weight_max / SMALL_SHARE
+            || self.main.is_empty();
         if is_small_full && let Some(key) = self.small.pop_front() {
             let slot = self.slots.get_mut(&key).expect("what is queued is in the map");
             if slot.hits > 0 {
                 (slot.hits, slot.is_main) = (0, true);
+                self.small_weight -= slot.weight;
                 self.main.push_back(key);
                 return;
             }
@@ -166,6 +179,7 @@ impl<V> Cache<V> {
     fn drop_slot(&mut self, key: &Key) {
         if let Some(slot) = self.slots.remove(key) {
             self.weight -= slot.weight;
+            self.small_weight -= if slot.is_main { 0 } else { slot.weight };
         }
     }
 

@@ -1,6 +1,7 @@
 //! An open regular file, with the facts that were true when it was opened.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::fs::{Mode, Version};
 use crate::offload::Lane;
@@ -19,11 +20,13 @@ pub struct OpenFile {
     mode: Mode,
     lane: Lane,
     is_settled: bool,
+    /// It was kept open for later requests.
+    is_kept: AtomicBool,
 }
 
 impl OpenFile {
     pub(in crate::fs) fn new(fd: OwnedFd, stat: Stat, mode: Mode, lane: Lane) -> OpenFile {
-        OpenFile { fd: Some(fd), stat, mode, lane, is_settled: false }
+        OpenFile { fd: Some(fd), stat, mode, lane, is_settled: false, is_kept: AtomicBool::new(false) }
     }
 
     /// An open file that did not come through the resolver: for benches under valgrind, which has no
@@ -49,6 +52,12 @@ impl OpenFile {
     pub fn is_unchanged(&self) -> bool {
         let version = Version::of(&self.stat);
         fstat(self.fd()).is_ok_and(|now| Version::of(&now) == version && now.links > 0)
+    }
+
+    /// Says that it is kept open. Files that are deleted meanwhile, a whole release of them, are then closed
+    /// at once, and for each the close is what frees it: not a worker's, whatever its size.
+    pub fn keep(&self) {
+        self.is_kept.store(true, Ordering::Relaxed);
     }
 
     /// Says that what the pool read of it was read between two looks that agree.
@@ -81,13 +90,13 @@ impl OpenFile {
     /// A second descriptor for the same open file; it shares nothing that a positional read uses.
     pub(in crate::fs) fn duplicate(&self) -> std::io::Result<OpenFile> {
         let fd = self.fd().try_clone_to_owned()?;
-        Ok(OpenFile { fd: Some(fd), is_settled: false, ..*self })
+        Ok(OpenFile::new(fd, self.stat, self.mode, self.lane))
     }
 
     fn may_block_on_close(&self) -> bool {
         match self.mode {
             Mode::Remote => true,
-            _ if self.stat.size < CLOSE_CHECK_BYTES_MIN => false,
+            _ if self.stat.size < CLOSE_CHECK_BYTES_MIN && !self.is_kept.load(Ordering::Relaxed) => false,
             // Unlinked since it was opened? Then this may be the last descriptor.
             _ => self.fd.as_ref().is_some_and(|fd| fstat(fd.as_fd()).map_or(true, |stat| stat.links == 0)),
         }
@@ -143,6 +152,8 @@ mod tests {
         let small = open(10, Mode::Inline);
         std::fs::remove_file(&path).unwrap();
         assert!(!small.may_block_on_close());
+        small.keep();
+        assert!(small.may_block_on_close(), "kept, it is closed with all others of its release");
         let remote = open(10, Mode::Remote);
         std::fs::remove_file(&path).unwrap();
         assert!(remote.may_block_on_close());

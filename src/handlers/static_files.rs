@@ -187,7 +187,9 @@ impl StaticFiles {
         let answer = match files.find(&key, &self.view) {
             Some(Known::Nothing) => Ok(Answer::Ready(miss::reply(&Miss::NotFound))),
             Some(Known::File(entry)) if entry.is_unchanged() => {
-                if let Some(bytes) = entry.fill() {
+                if files.takes(entry.size())
+                    && let Some(bytes) = entry.fill()
+                {
                     files.grew(&key, bytes);
                 }
                 Ok(open_files::serve(entry, files, &key, None, asked, sidecars.making()))
@@ -234,7 +236,7 @@ impl StaticFiles {
                     return self.found(chosen, &probe, &candidate, asked, keep, none);
                 }
                 Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
-                Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
+                Step::Ready(Err(miss)) => return nothing(&miss, keep.as_ref()),
                 Step::Wait => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
                     return self.wait(Ask {
@@ -250,6 +252,10 @@ impl StaticFiles {
         match page() {
             None => nothing(&Miss::NotFound, keep.as_ref()),
             page => {
+                // An index that is gone is not held open by those who ask for the list.
+                if let Some(keep) = &keep {
+                    keep.forget();
+                }
                 let (paths, place, asked) = (Vec::new(), Place::Inside(page), asked.to_owned());
                 self.wait(Ask { paths, sidecars, place, asked, keep })
             }
@@ -276,7 +282,7 @@ impl StaticFiles {
                     return self.found(chosen, &probe, page, asked, keep, none);
                 }
                 Step::Ready(Ok(_) | Err(Miss::NotFound | Miss::NotRegular)) => {}
-                Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
+                Step::Ready(Err(miss)) => return nothing(&miss, keep.as_ref()),
                 Step::Wait => first = Step::Wait,
             }
         }

@@ -2,6 +2,7 @@
 //! the very handlers that would answer, so it cannot say anything else than they would.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
@@ -134,7 +135,7 @@ fn describe_answer(text: &mut String, config: &Config, request: &Request<'_>) ->
         config.error_pages.as_ref(),
         &roots,
         &store,
-        &OpenFiles::new(&config.limits, 1),
+        &OpenFiles::new(&config.limits, 1, &Arc::default()),
         &config.limits,
     );
     let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;

@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub(super) listeners_open: AtomicU64,
     /// Workers that have not handed over their last log lines.
     pub(super) workers_running: AtomicU64,
+    /// How often a worker was short of descriptors.
+    pub(super) short_of_descriptors: Arc<AtomicU64>,
     /// Development mode.
     pub(super) dev: Option<Arc<dev::Changes>>,
     /// Counters of each worker.
@@ -48,6 +50,7 @@ impl Shared {
             connections_max,
             listeners_open: AtomicU64::new(0),
             workers_running: AtomicU64::new(0),
+            short_of_descriptors: Arc::default(),
             dev: None,
             workers: (0..workers).map(|_| Arc::default()).collect(),
         }

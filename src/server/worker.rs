@@ -80,7 +80,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
         // A page that reloads must not be the one before the change.
         kept.open_files_max = 0;
     }
-    let open_files = OpenFiles::new(&kept, plan.shared.workers.len());
+    let open_files = OpenFiles::new(&kept, plan.shared.workers.len(), &plan.shared.short_of_descriptors);
     let (routes, error_pages) = (&plan.routes, plan.error_pages.as_ref());
     let site = Site::new(routes, error_pages, &plan.roots, &plan.store, &open_files, &plan.limits);
     let site: Box<dyn Service> = match &plan.shared.dev {

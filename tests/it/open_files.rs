@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
+use crate::support::fuse_files::Remote;
 use crate::support::{Client, Launch, Server, Site, noise, until};
 
 /// Asks often enough that the file is open and its bytes are in memory.
@@ -61,6 +62,94 @@ fn edits_show_at_once() {
     warm(&mut client, "/page");
     fs::remove_file(&path).unwrap();
     assert_eq!(client.get("/page").status, 404);
+}
+
+/// A remote file is not looked at before each answer, as the look may hang. So nothing of it is kept that would
+/// be answered by the descriptor: the length and the tag of one version, and the bytes of the next.
+#[test]
+fn what_a_remote_file_answers_is_of_one_version() {
+    let site = Site::sample();
+    let mountpoint = site.directory().join("remote");
+    fs::create_dir(&mountpoint).unwrap();
+    let files = vec![("small", noise(1, 10_000)), ("large", noise(2, 200 << 10))];
+    let remote = match Remote::mount(&mountpoint, files.clone()) {
+        Ok(remote) => remote,
+        Err(why) => skip!("{why}"),
+    };
+    let route = format!(
+        "[[route]]\npath = \"/\"\nstatic = {{ root = '{}', revalidate = \"24h\" }}\n",
+        mountpoint.display()
+    );
+    let server = Server::with(&site, "workers = 1", &route);
+    let mut client = server.client();
+    for (name, old) in files {
+        let path = format!("/{name}");
+        warm(&mut client, &path);
+        let tag = client.get(&path).field("etag").unwrap().to_owned();
+        for new in [noise(3, old.len()), noise(4, old.len() * 3 / 2), noise(5, old.len() / 2)] {
+            remote.write(name, &new);
+            let whole = client.get(&path);
+            let is_old = whole.field("etag") == Some(&tag);
+            assert!(
+                whole.body == if is_old { &old } else { &new }[..],
+                "{name}: tag and bytes of two versions"
+            );
+            let fields = format!("Range: bytes=100-4099\r\nIf-Range: {tag}\r\n");
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+            let part = client.response();
+            let expected = if part.status == 206 { &old[100..4_100] } else { &new };
+            assert!(part.body == expected, "{name}: {} joins two versions", part.status);
+        }
+    }
+}
+
+/// An edit of what has a sidecar shows within a second, however long paths are believed: a look at the sidecar
+/// says nothing of its original.
+#[test]
+fn edits_of_what_has_a_sidecar_show() {
+    let site = Site::sample();
+    let (path, _) = (old_file(&site, "app.js", b"plain"), site.file("app.js.gz", b"coded"));
+    let server = Server::with(&site, "workers = 1", &site.route_with(", revalidate = \"24h\""));
+    let mut client = server.client();
+    let mut ask = || {
+        client.send("GET /app.js HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+        client.response().body
+    };
+    (0..3).for_each(|_| assert_eq!(ask(), b"coded"));
+    grow_old(&path);
+    fs::write(&path, b"edited").unwrap();
+    until("the edit of an original", || ask() == b"edited");
+}
+
+/// Who asks for the list of a directory does not hold the index open that is no longer there.
+#[test]
+fn a_deleted_index_is_let_go() {
+    let site = Site::sample();
+    let index = site.file("d/index.html", b"index");
+    site.file("d/other", b"other");
+    let keys = ", listing = true, revalidate = \"50ms\"";
+    let server = Server::with(&site, "workers = 1", &site.route_with(keys));
+    let mut client = server.client();
+    warm(&mut client, "/d/");
+    assert_eq!(open_in(&server, &site), 1);
+    fs::remove_file(index).unwrap();
+    until("the deleted index is closed", || {
+        assert_eq!(client.get("/d/").status, 200);
+        open_in(&server, &site) == 0
+    });
+}
+
+/// Bytes and descriptors have bounds of their own.
+#[test]
+fn without_room_for_bytes_descriptors_are_kept() {
+    let site = Site::sample();
+    let page = old_file(&site, "page", b"page");
+    grow_old(&page);
+    let tables = format!("[limits]\nopen_files_size = \"0B\"\n{}", site.route_with(", revalidate = \"24h\""));
+    let server = Server::with(&site, "workers = 1", &tables);
+    let mut client = server.client();
+    warm(&mut client, "/page");
+    assert_eq!(open_in(&server, &site), 1);
 }
 
 /// What the path leads to is looked up again after `revalidate`: a link that leads elsewhere, a file where

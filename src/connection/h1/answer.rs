@@ -130,7 +130,8 @@ impl<W: Wire> Connection<W> {
         }
         self.compact_input();
         let reply = self.within_wait(&mut reply).await.unwrap_or_else(miss::too_slow);
-        // A drain may have begun meanwhile.
+        // The next request may have come meanwhile, and a drain may have begun.
+        self.wire.forget_drained();
         let meta = Meta { keep_alive: meta.keep_alive && !self.context.is_draining(), ..meta };
         let next =
             self.with_held_head(&bytes, |connection, head, bytes| connection.send(reply, &meta, head, bytes));

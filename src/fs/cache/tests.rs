@@ -27,6 +27,8 @@ fn check<V>(cache: &Cache<V>) {
     let (entries, weight) = cache.size();
     assert!(entries <= cache.entries_max && weight <= cache.weight_max);
     assert_eq!(cache.small.len() + cache.main.len(), entries);
+    let small: usize = cache.slots.values().filter(|slot| !slot.is_main).map(|slot| slot.weight).sum();
+    assert_eq!(cache.small_weight, small);
     assert!(cache.ghosts.len() <= cache.entries_max && cache.ghost_order.len() <= cache.entries_max);
 }
 
@@ -48,6 +50,23 @@ fn names_asked_for_once_leave_the_hot_ones() {
     }
     check(&cache);
     assert_eq!(cache_hits, 20_000, "each hot name was a hit each time");
+}
+
+/// The same where weight is what is short: newcomers that weigh much have a tenth of it.
+#[test]
+fn heavy_names_asked_for_once_leave_the_hot_ones() {
+    let mut cache = Cache::new(1_000, 10_000);
+    let mut cache_hits = 0;
+    let warm_up = (0..150).map(|number| number % 50);
+    let scan = (0..20_000).map(|number| if number % 10 == 0 { number / 10 % 50 } else { 10_000 + number });
+    for number in warm_up.chain(scan) {
+        match cache.get(&key(number), 0) {
+            Some(_) => cache_hits += 1,
+            None => cache.insert(&key(number), number, 100, 0),
+        }
+        check(&cache);
+    }
+    assert_eq!(cache_hits, 100 + 2_000, "each hot name was a hit each time");
 }
 
 #[test]

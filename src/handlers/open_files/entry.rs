@@ -78,7 +78,10 @@ impl Entry {
             && self.facts.name == before.facts.name;
         if is_same {
             self.was_hit.set(before.was_hit.get());
-            self.heads = before.heads.clone();
+            // Not that there are none: a time that was yet to come may have come.
+            if let Some(Some(heads)) = before.heads.get() {
+                self.heads = OnceCell::from(Some(heads.clone()));
+            }
             if self.bytes.get().is_none() {
                 self.bytes = before.bytes.clone();
             }
@@ -92,6 +95,16 @@ impl Entry {
     /// Bytes of the file that are in memory.
     pub(super) fn bytes_kept(&self) -> usize {
         self.bytes.get().map_or(0, |bytes| bytes.len())
+    }
+
+    /// Says that its descriptor is kept: then it may be the last one of a file that was deleted meanwhile.
+    pub(super) fn file_is_kept(&self) {
+        self.facts.file.keep();
+    }
+
+    /// The bytes that [`Entry::fill`] would read.
+    pub(in crate::handlers) fn size(&self) -> u64 {
+        self.facts.file.stat().size
     }
 
     /// Whether the file is the version that was found, by a look at it; on a remote file system, where the
@@ -120,6 +133,12 @@ impl Entry {
         self.bytes.set(content.into()).is_ok().then_some(content.len())
     }
 
+    /// Whether what is kept is all of one version: a remote file is not looked at before it answers, so its
+    /// descriptor may lead to the next one, under the length and the tag of this.
+    pub(super) fn is_of_one_version(&self) -> bool {
+        self.facts.file.mode() != Mode::Remote || self.bytes.get().is_some()
+    }
+
     /// The file, where a worker cannot read it and its bytes are not in memory, but would be.
     pub(super) fn to_be_read(&self, asked: &Asked<'_>) -> Option<&Shared> {
         let file = &self.facts.file;
@@ -134,6 +153,7 @@ impl Entry {
     #[must_use]
     pub fn answer(&self, content: Option<Vec<u8>>, asked: &Asked<'_>, making: Option<Making>) -> Answer {
         let Facts { file, name, cache_control, .. } = &self.facts;
+        let content = content.or_else(|| self.bytes_of_remote(asked));
         if let Some(making) = making.filter(|making| self.facts.is_made && making.applies(file, asked)) {
             let (cache_control, name) = (Rc::clone(cache_control), name.clone());
             let answer = making.answer(Arc::clone(file), content, self.facts.content_type.clone(), asked);
@@ -153,6 +173,12 @@ impl Entry {
         }
         let reply = representation::reply(Arc::clone(file), content, self.form(), asked);
         Answer::Ready(cache_control.on(reply, name))
+    }
+
+    /// What is in memory of a remote file, for who does not take all of it as it stands.
+    fn bytes_of_remote(&self, asked: &Asked<'_>) -> Option<Vec<u8>> {
+        let is_needed = self.facts.file.mode() == Mode::Remote && (asked.has_range() || self.facts.is_made);
+        self.bytes.get().filter(|_| is_needed).map(|bytes| bytes.to_vec())
     }
 
     fn form(&self) -> Form<'_> {

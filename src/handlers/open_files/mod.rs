@@ -11,12 +11,14 @@ pub use entry::{Entry, Facts};
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fs::{Cache, View, read};
 use crate::handlers::compress::Making;
 use crate::handlers::representation::Asked;
 use crate::handlers::{Headers, miss};
-use crate::limits::{Limits, OPEN_FILE_IDLE_MS, OPEN_FILE_NAME_BYTES_MAX};
+use crate::limits::{Limits, OPEN_FILE_IDLE_MS, OPEN_FILE_NAME_BYTES_MAX, SIDECAR_BELIEVED_MS_MAX};
 use crate::message::Answer;
 use crate::sys::clock::monotonic_coarse_ms;
 
@@ -28,6 +30,11 @@ pub struct OpenFiles {
     /// Handlers that were given a number.
     handlers: Cell<u32>,
     entries_max: usize,
+    bytes_max: usize,
+    /// How often descriptors were short, for any worker.
+    short: Arc<AtomicU64>,
+    /// And how often this one knows of.
+    short_known: Cell<u64>,
 }
 
 /// How long what was looked up is believed.
@@ -55,16 +62,20 @@ pub enum Known {
 }
 
 impl OpenFiles {
-    /// The share of one of `workers`: the limits are those of the process.
+    /// The share of one of `workers`: the limits are those of the process. `short` counts how often
+    /// descriptors were short, for all of them.
     #[must_use]
-    pub fn new(limits: &Limits, workers: usize) -> Rc<OpenFiles> {
+    pub fn new(limits: &Limits, workers: usize, short: &Arc<AtomicU64>) -> Rc<OpenFiles> {
         let share = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX) / workers.max(1);
-        let entries_max = share(limits.open_files_max);
+        let (entries_max, bytes_max) = (share(limits.open_files_max), share(limits.open_file_bytes_max));
         Rc::new(OpenFiles {
-            found: RefCell::new(Cache::new(entries_max, share(limits.open_file_bytes_max))),
+            found: RefCell::new(Cache::new(entries_max, bytes_max)),
             missing: RefCell::new(Cache::new(share(limits.missing_files_max), usize::MAX)),
             handlers: Cell::new(0),
             entries_max,
+            bytes_max,
+            short_known: Cell::new(short.load(Ordering::Relaxed)),
+            short: Arc::clone(short),
         })
     }
 
@@ -90,16 +101,33 @@ impl OpenFiles {
         self.found.borrow_mut().add_weight(key, bytes);
     }
 
+    /// Whether a body of so many bytes may be kept: one that is larger than all that there may be would push
+    /// out everything else, and then itself.
+    pub(in crate::handlers) fn takes(&self, bytes: u64) -> bool {
+        bytes <= self.bytes_max as u64
+    }
+
     /// Closes what nobody asked for lately: the space of a file that was deleted is free when its last
-    /// descriptor is closed, and not before.
+    /// descriptor is closed, and not before. And half of the rest where another worker was short of
+    /// descriptors.
     pub fn sweep(&self, now_ms: u64) {
+        let short = self.short.load(Ordering::Relaxed);
+        if self.short_known.replace(short) != short {
+            self.close_half();
+        }
         let since_ms = now_ms.saturating_sub(OPEN_FILE_IDLE_MS);
         self.found.borrow_mut().sweep(since_ms);
         self.missing.borrow_mut().sweep(since_ms);
     }
 
-    /// Closes half of what is open: descriptors are short. Says whether that made some free.
+    /// Closes half of what is open: descriptors are short. Says whether that made some free. The other
+    /// workers do the same with their next tick.
     pub fn shrink(&self) -> bool {
+        self.short_known.set(self.short.fetch_add(1, Ordering::Relaxed) + 1);
+        self.close_half()
+    }
+
+    fn close_half(&self) -> bool {
         let mut found = self.found.borrow_mut();
         let (before, _) = found.size();
         found.shrink(before / 2);
@@ -154,14 +182,26 @@ impl Keep {
         asked: &Asked<'_>,
         making: Option<Making>,
     ) -> Answer {
-        let mut entry = Entry::new(facts, &self.headers, self.life, content.as_deref());
+        let mut life = self.life;
+        if facts.coding.is_some() {
+            // A look at a sidecar says nothing of its original, which may have been edited since.
+            life.until_ms = life.until_ms.min(monotonic_coarse_ms() + SIDECAR_BELIEVED_MS_MAX);
+        }
+        let kept = content.as_deref().filter(|content| self.files.takes(content.len() as u64));
+        let mut entry = Entry::new(facts, &self.headers, life, kept);
         let mut found = self.files.found.borrow_mut();
         let now_ms = monotonic_coarse_ms();
         if let Some(before) = found.get(&self.key, now_ms) {
             entry.inherit(before);
         }
-        let (entry, weight) = (Rc::new(entry), self.key.len());
-        found.insert(&self.key, Rc::clone(&entry), weight + entry.bytes_kept(), now_ms);
+        if !entry.is_of_one_version() {
+            found.remove(&self.key);
+            drop(found);
+            return entry.answer(content, asked, making);
+        }
+        entry.file_is_kept();
+        let entry = Rc::new(entry);
+        found.insert(&self.key, Rc::clone(&entry), entry.bytes_kept(), now_ms);
         drop(found);
         self.files.missing.borrow_mut().remove(&self.key);
         serve(entry, &self.files, &self.key, content, asked, making)
@@ -202,7 +242,10 @@ pub(super) fn serve(
         match job.await {
             Err(miss) => miss::reply(&miss),
             Ok((content, is_settled)) => {
-                if is_settled && let Some(bytes) = entry.keep_bytes(&content) {
+                if is_settled
+                    && files.takes(content.len() as u64)
+                    && let Some(bytes) = entry.keep_bytes(&content)
+                {
                     files.grew(&key, bytes);
                 }
                 entry.answer(Some(content), &Asked::default(), making).settled().await

@@ -67,6 +67,20 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "fs::file::tests::what_was_just_changed_is_not_kept_in_memory",
     },
     Guard {
+        name: "cache-remote",
+        file: "src/handlers/open_files/entry.rs",
+        old: "self.facts.file.mode() != Mode::Remote || self.bytes.get().is_some()",
+        new: "true",
+        test: "open_files::what_a_remote_file_answers_is_of_one_version",
+    },
+    Guard {
+        name: "cache-sidecar",
+        file: "src/handlers/open_files/mod.rs",
+        old: "if facts.coding.is_some() {",
+        new: "if false {",
+        test: "open_files::edits_of_what_has_a_sidecar_show",
+    },
+    Guard {
         name: "cache-gives-way",
         file: "src/handlers/open_files/mod.rs",
         old: "        found.shrink(before / 2);\n",
