@@ -30,6 +30,8 @@ pub struct Cache<V> {
     entries_max: usize,
     weight_max: usize,
     weight: usize,
+    /// Values that made room for others.
+    evicted: u64,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl<V> Cache<V> {
             entries_max,
             weight_max,
             weight: 0,
+            evicted: 0,
         }
     }
 
@@ -133,6 +136,12 @@ impl<V> Cache<V> {
         (self.slots.len(), self.weight)
     }
 
+    /// Values that made room for others since the start.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
     fn lighten(&mut self) {
         while self.weight > self.weight_max && !self.slots.is_empty() {
             self.evict();
@@ -166,6 +175,7 @@ impl<V> Cache<V> {
     fn drop_slot(&mut self, key: &Key) {
         if let Some(slot) = self.slots.remove(key) {
             self.weight -= slot.weight;
+            self.evicted += 1;
         }
     }
 

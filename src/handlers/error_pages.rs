@@ -15,9 +15,11 @@ use crate::config::checked::{self, ErrorPage};
 use crate::fs::{Chosen, Found, Miss, OpenFile, Root, Sought, Step, View, read};
 use crate::limits::{ERROR_PAGE_REST_MS, ERROR_PAGE_WAIT_MS_MAX, FILE_INLINE_BYTES_MAX};
 use crate::message::{Answer, Body, Reply};
+use crate::offload::Why;
 use crate::semantics::mime;
 use crate::semantics::range::ByteRange;
 use crate::sys::clock;
+use crate::telemetry::facts;
 use crate::telemetry::log::{Level, Throttle};
 
 // A page that is gone is missed with every error.
@@ -88,11 +90,14 @@ impl ErrorPages {
         let may_wait = reply.status != 503;
         match page.at_once(may_wait) {
             Step::Ready(content) => Answer::Ready(page.on(reply, content)),
-            Step::Wait if !may_wait => Answer::Ready(reply),
-            Step::Wait => Answer::Wait(Box::pin(async move {
-                let content = page.waited_for().await;
-                page.on(reply, content)
-            })),
+            Step::Wait(_) if !may_wait => Answer::Ready(reply),
+            Step::Wait(why) => {
+                facts::hop(why);
+                Answer::Wait(Box::pin(async move {
+                    let content = page.waited_for().await;
+                    page.on(reply, content)
+                }))
+            }
         }
     }
 
@@ -122,17 +127,17 @@ impl Page {
             Step::Ready(Ok(Chosen { found: Found::File(file, _), .. })) => file,
             Step::Ready(Ok(_)) => return Step::Ready(Err(reason(&Miss::NotRegular))),
             Step::Ready(Err(miss)) => return Step::Ready(Err(reason(&miss))),
-            Step::Wait => return Step::Wait,
+            Step::Wait(why) => return Step::Wait(why),
         };
         let size = file.stat().size;
         if size > FILE_INLINE_BYTES_MAX {
-            return if may_wait { Step::Ready(Ok(whole(file))) } else { Step::Wait };
+            return if may_wait { Step::Ready(Ok(whole(file))) } else { Step::Wait(Why::ColdData) };
         }
         let mut content = Vec::new();
         match read::part_resident(&file, 0, size, &mut content) {
             Step::Ready(Ok(())) => Step::Ready(Ok(Body::Owned(content))),
             Step::Ready(Err(miss)) => Step::Ready(Err(reason(&miss))),
-            Step::Wait => Step::Wait,
+            Step::Wait(why) => Step::Wait(why),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::message::{Answer, Reply, Request};
 use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
 use crate::semantics::path::{SafePath, has_hidden_segment};
+use crate::telemetry::facts;
 
 /// Whether a miss for this request is answered with the page where a visitor goes there.
 pub(super) fn may_apply(spa: &Spa, request: &Request<'_>, path: &SafePath<'_>, relative: &[u8]) -> bool {
@@ -60,7 +61,8 @@ pub(super) fn or_page(
     match answer {
         Answer::Ready(miss) => match page.at_once(&Asked::of(request)) {
             Step::Ready(page) => page.unwrap_or(Answer::Ready(miss)),
-            Step::Wait => {
+            Step::Wait(why) => {
+                facts::hop(why);
                 let asked = OwnedAsked::of(request);
                 Answer::Wait(Box::pin(async move { page.waited_for(&asked).await }))
             }
@@ -76,7 +78,10 @@ pub(super) fn or_page(
                 match page.at_once(&asked.borrowed()) {
                     Step::Ready(Some(page)) => page.settled().await,
                     Step::Ready(None) => reply,
-                    Step::Wait => page.waited_for(&asked).await,
+                    Step::Wait(why) => {
+                        facts::hop(why);
+                        page.waited_for(&asked).await
+                    }
                 }
             }))
         }
@@ -99,7 +104,7 @@ impl Page {
             Step::Ready(Ok(chosen)) => Step::Ready(Some(self.describe(chosen, &probe, asked))),
             Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => Step::Ready(None),
             Step::Ready(Err(miss)) => Step::Ready(Some(Answer::Ready(miss::reply(&miss)))),
-            Step::Wait => Step::Wait,
+            Step::Wait(why) => Step::Wait(why),
         }
     }
 

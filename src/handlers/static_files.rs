@@ -15,8 +15,10 @@ use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Codings, Probe, Sidecars};
 use crate::handlers::{Headers, Listing, clean_urls, listing, miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
+use crate::offload::Why;
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, has_hidden_segment};
+use crate::telemetry::facts;
 
 const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 
@@ -185,14 +187,22 @@ impl StaticFiles {
         key.extend_from_slice(&[sidecars.code(), u8::from(wants_index)]);
         key.extend_from_slice(relative);
         let answer = match files.find(&key, &self.view) {
-            Some(Known::Nothing) => Ok(Answer::Ready(miss::reply(&Miss::NotFound))),
+            Some(Known::Nothing) => {
+                facts::kept(facts::Kept::Nothing);
+                Ok(Answer::Ready(miss::reply(&Miss::NotFound)))
+            }
             Some(Known::File(entry)) if entry.is_unchanged() => {
+                facts::kept(facts::Kept::File);
+                facts::file_system(entry.file_system());
                 if let Some(bytes) = entry.fill() {
                     files.grew(&key, bytes);
                 }
                 Ok(open_files::serve(entry, files, &key, None, asked, sidecars.making()))
             }
-            _ => Err(Keep::new(files, &key, &self.view, *revalidate_ms, headers)),
+            known => {
+                facts::kept(if known.is_some() { facts::Kept::Changed } else { facts::Kept::Unknown });
+                Err(Keep::new(files, &key, &self.view, *revalidate_ms, headers))
+            }
         };
         *room.borrow_mut() = key;
         answer
@@ -200,13 +210,18 @@ impl StaticFiles {
 
     /// Opens a file. Where descriptors are short, those that are kept give way.
     fn open(&self, path: &[u8], endings: &[&'static str]) -> Step<Result<Chosen, Miss>> {
-        let opened = self.view.open(path, endings);
-        match &opened {
-            Step::Ready(Err(miss)) if miss.is_for_descriptors() && self.gives_way() => {
-                self.view.open(path, endings)
-            }
-            _ => opened,
+        let mut opened = self.view.open(path, endings);
+        if let Step::Ready(Err(miss)) = &opened
+            && miss.is_for_descriptors()
+            && self.gives_way()
+        {
+            opened = self.view.open(path, endings);
         }
+        match &opened {
+            Step::Ready(_) => facts::looked_up(),
+            Step::Wait(why) => facts::sent_to_pool(*why),
+        }
+        opened
     }
 
     fn gives_way(&self) -> bool {
@@ -235,7 +250,7 @@ impl StaticFiles {
                 }
                 Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
-                Step::Wait => {
+                Step::Wait(_) => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
                     return self.wait(Ask {
                         paths: rest.collect(),
@@ -250,6 +265,7 @@ impl StaticFiles {
         match page() {
             None => nothing(&Miss::NotFound, keep.as_ref()),
             page => {
+                facts::hop(Why::Listing);
                 let (paths, place, asked) = (Vec::new(), Place::Inside(page), asked.to_owned());
                 self.wait(Ask { paths, sidecars, place, asked, keep })
             }
@@ -277,7 +293,7 @@ impl StaticFiles {
                 }
                 Step::Ready(Ok(_) | Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
-                Step::Wait => first = Step::Wait,
+                Step::Wait(why) => first = Step::Wait(why),
             }
         }
         match first {
@@ -286,7 +302,7 @@ impl StaticFiles {
                 self.found(chosen, &probe, relative, asked, keep, directory)
             }
             Step::Ready(Err(miss)) => nothing(&miss, keep.as_ref()),
-            Step::Wait => {
+            Step::Wait(_) => {
                 let paths = std::iter::once(relative.to_vec()).chain(page).collect();
                 let (place, asked) = (Place::Outside(with_slash(path, query)), asked.to_owned());
                 self.wait(Ask { paths, sidecars, place, asked, keep })
@@ -304,7 +320,7 @@ impl StaticFiles {
         let is_open = match first {
             Step::Ready(Ok(chosen)) => matches!(chosen.found, Found::Directory),
             Step::Ready(Err(miss)) => matches!(miss, Miss::NotFound | Miss::NotRegular),
-            Step::Wait => true,
+            Step::Wait(_) => true,
         };
         let page = || clean_urls::page_of(relative, relative.len() == path.decoded().len());
         (self.clean_urls && is_open).then(page).flatten()
