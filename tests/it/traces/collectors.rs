@@ -1,7 +1,7 @@
 //! Case H07: a collector that is not there, does not answer, is slow, or takes nothing. Requests go on, the
 //! queue is bounded, one line tells of each change, the end does not wait, and every span is accounted for.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -153,6 +153,28 @@ fn a_silent_collector_costs_spans_and_nothing_else() {
         assert_eq!(times(&server, "traces do not arrive"), 1, "one line a change");
         assert_eq!(event(&server, "traces do not arrive")["cause"], "timeout");
         assert_accounted_for(&stop(server), 0);
+    }
+}
+
+/// Nobody even answers that there is somebody: packets that are dropped look like that. The queue of a
+/// listener that takes one connection is full, and the kernel drops what comes on top (listen(2)).
+#[test]
+fn a_collector_behind_a_black_hole_costs_spans_and_nothing_else() {
+    for protocol in Protocol::BOTH {
+        let site = Site::sample();
+        let hole = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        hole.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        hole.listen(0).unwrap();
+        let address = hole.local_addr().unwrap().as_socket().unwrap();
+        let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200));
+        let queued: Vec<_> = std::iter::from_fn(|| connect().ok()).take(100).collect();
+        assert!(queued.len() < 100, "the queue is never full");
+        let server = server(&site, &Case { protocol, address, timeout_ms: 200 });
+        load(&server);
+        assert_scraped(&server, || 0);
+        assert_eq!(times(&server, "traces do not arrive"), 1, "one line a change");
+        assert_accounted_for(&stop(server), 0);
+        drop(queued);
     }
 }
 
