@@ -180,7 +180,7 @@ impl Worker {
     }
 
     /// Counts its end.
-    pub fn connection_ended(&self, ended: Ended) {
+    fn connection_ended(&self, ended: Ended) {
         add(&self.ended[ended as usize], 1);
     }
 
@@ -295,6 +295,8 @@ impl Worker {
 pub struct Stay {
     worker: std::sync::Arc<Worker>,
     doing: Doing,
+    /// How it ended; counted when this is dropped, also with a task that fails.
+    ended: Ended,
 }
 
 impl Stay {
@@ -302,7 +304,7 @@ impl Stay {
     #[must_use]
     pub fn new(worker: &std::sync::Arc<Worker>) -> Stay {
         worker.connection_opened();
-        Stay { worker: std::sync::Arc::clone(worker), doing: Doing::Idle }
+        Stay { worker: std::sync::Arc::clone(worker), doing: Doing::Idle, ended: Ended::Lost }
     }
 
     /// What it does now.
@@ -311,6 +313,11 @@ impl Stay {
             self.worker.moved(self.doing, doing);
             self.doing = doing;
         }
+    }
+
+    /// How it ended.
+    pub fn end(&mut self, ended: Ended) {
+        self.ended = ended;
     }
 
     /// Whether it does nothing.
@@ -323,6 +330,7 @@ impl Stay {
 impl Drop for Stay {
     fn drop(&mut self) {
         self.now(Doing::Idle);
+        self.worker.connection_ended(self.ended);
     }
 }
 
@@ -368,9 +376,16 @@ mod tests {
             stay.now(doing);
             assert_eq!((worker.doing(doing), worker.doing(Doing::Idle)), (1, 0));
         }
+        stay.end(Ended::Client);
         drop(stay);
-        worker.connection_ended(Ended::Client);
-        assert!(Doing::ALL.iter().all(|doing| worker.doing(*doing) == 0));
         assert_eq!((worker.connections(), worker.ended(Ended::Client)), (1, 1));
+        let failed = std::panic::AssertUnwindSafe(Stay::new(&worker));
+        let _ = std::panic::catch_unwind(move || {
+            let mut failed = failed;
+            failed.now(Doing::Answer);
+            panic!("a connection that fails")
+        });
+        assert_eq!((worker.connections(), worker.ended(Ended::Lost)), (2, 1));
+        assert!(Doing::ALL.iter().all(|doing| worker.doing(*doing) == 0));
     }
 }

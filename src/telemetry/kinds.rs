@@ -61,6 +61,8 @@ kinds! {
         File = "file_failed",
         /// The process drains.
         Drained = "drained",
+        /// Its task failed, which the log has, or the process ended before it did.
+        Lost = "lost",
     }
 }
 

@@ -74,12 +74,12 @@ pub fn serve<W: Wire>(
     async move {
         // A cut was logged with the request that it hit; there is nobody left to tell.
         let cut = connection.run().await.err();
-        let Connection { wire, context, input, output, ended, .. } = connection;
-        context.counters.connection_ended(cut.map_or(ended, account::ended));
+        let Connection { wire, context, input, output, mut stay, ended, .. } = connection;
+        stay.end(cut.map_or(ended, account::ended));
         context.buffers.give_input(input);
         context.buffers.give_output(output);
         // Its descriptor is free before another may have its place.
-        drop(wire);
+        drop((stay, wire));
         drop(place);
     }
 }
