@@ -35,7 +35,8 @@ impl<W: Wire> Connection<W> {
         let is_first = !std::mem::replace(&mut self.has_served, true);
         if !meta.keep_alive && self.end == End::Open {
             self.end = End::Close;
-            self.ended = if self.context.is_draining() { Ended::Drained } else { Ended::Answered };
+            let is_draining = self.context.is_draining();
+            self.stay.end(if is_draining { Ended::Drained } else { Ended::Answered });
         }
         if status == 200 {
             self.context.first_ok();
@@ -44,6 +45,8 @@ impl<W: Wire> Connection<W> {
         if self.context.access.is_on() || self.context.observer.is_some() {
             self.tell(Entry { status, body_bytes, duration_us, error, ..entry(head) }, is_first);
         }
+        // From here on it is when the last answer was complete: a connection is idle since then.
+        self.record.head_us += duration_us;
     }
 
     /// Counts and logs a message that was refused.
@@ -86,8 +89,8 @@ impl<W: Wire> Connection<W> {
     /// Feeds the counters; how long the request took.
     fn count(&mut self, status: u16, body_bytes: u64) -> u64 {
         let Record { facts, method, source, head_us, .. } = &self.record;
-        self.served_us = self.context.now_us();
-        let duration_us = self.served_us.saturating_sub(*head_us);
+        let now_us = self.context.now_us();
+        let duration_us = now_us.saturating_sub(*head_us);
         let counters = &self.context.counters;
         counters.sent_from(*source);
         counters.request_done(facts, *method, status, body_bytes, duration_us);

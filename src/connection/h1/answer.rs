@@ -3,9 +3,10 @@
 use std::cell::Cell;
 
 use super::account::error_type;
-use super::engine::{Connection, End, FileBody, KeptBody, Next, Waiting};
+use super::engine::{Connection, End};
 use super::flow::Cut;
 use super::head::Head;
+use super::next::{FileBody, KeptBody, Next, Waiting};
 use super::request::{Objection, understand};
 use super::write::{Meta, push_head};
 use crate::connection::wire::Wire;
@@ -220,7 +221,7 @@ impl<W: Wire> Connection<W> {
             self.output.extend_from_slice(&body);
         }
         self.end = End::Linger;
-        self.ended = Ended::Refused;
+        self.stay.end(Ended::Refused);
         self.finish_refused(refusal, if is_head { 0 } else { length }, head);
     }
 }

@@ -5,21 +5,17 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::account;
 use super::body::Decoder;
 use super::flow::{Cut, Phase, Read};
 use super::head::{Head, Parsed, parse, storage};
-use super::write::Meta;
+use super::next::Next;
 use crate::connection::Context;
 use crate::connection::wheel::Watch;
 use crate::connection::wire::Wire;
-use crate::fs::read::Shared;
 use crate::limits::OUTPUT_PENDING_BYTES_MAX;
-use crate::message::Reply;
 use crate::semantics::head::{Framing, Refusal};
-use crate::semantics::range::ByteRange;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::counters::Stay;
 use crate::telemetry::identity::Identity;
@@ -64,18 +60,18 @@ pub fn serve<W: Wire>(
         has_served: false,
         end: End::Open,
         record: Record::NONE,
-        served_us: 0,
         identity: None,
         is_trusted,
         accepted_us,
         stay,
-        ended: Ended::Client,
     };
     async move {
         // A cut was logged with the request that it hit; there is nobody left to tell.
         let cut = connection.run().await.err();
-        let Connection { wire, context, input, output, mut stay, ended, .. } = connection;
-        stay.end(cut.map_or(ended, account::ended));
+        let Connection { wire, context, input, output, mut stay, .. } = connection;
+        if let Some(cut) = cut {
+            stay.end(account::ended(cut));
+        }
         context.buffers.give_input(input);
         context.buffers.give_output(output);
         // Its descriptor is free before another may have its place.
@@ -96,7 +92,7 @@ pub(super) struct Connection<W> {
     /// Answers that were not sent yet.
     pub(super) output: Vec<u8>,
     /// A request whose body is being read. Boxed, as few are, and each idle connection has the room.
-    held: Option<Box<Held>>,
+    pub(super) held: Option<Box<Held>>,
     /// When the head that is being read has to be complete; before the first request it counts from
     /// the accept.
     head_deadline_ms: Option<u64>,
@@ -112,11 +108,8 @@ pub(super) struct Connection<W> {
     /// At least one request was answered.
     pub(super) has_served: bool,
     pub(super) end: End,
-    /// Of the request that is being answered.
+    /// Of the request that is being answered, or was last.
     pub(super) record: Record,
-    /// When the last answer was complete; 0 where the clock has to be asked, as the client did not take it at
-    /// once.
-    pub(super) served_us: u64,
     /// Who that is, where somebody asks.
     pub(super) identity: Option<Box<Identity>>,
     /// The client's word about traces and ids is believed.
@@ -125,8 +118,6 @@ pub(super) struct Connection<W> {
     pub(super) accepted_us: u64,
     /// What it does, for those who count.
     pub(super) stay: Stay,
-    /// How it ends, if it ends now.
-    pub(super) ended: Ended,
 }
 
 /// How the connection goes on after what is in the output.
@@ -141,51 +132,10 @@ pub(super) enum End {
 }
 
 /// A request that has to wait for its body.
-struct Held {
+pub(super) struct Held {
     head: Vec<u8>,
     decoder: Decoder,
     deadline_ms: u64,
-}
-
-/// What has to happen before the next request can be looked at.
-pub(super) enum Next {
-    /// Nothing: look at it.
-    Go,
-    /// Bytes of this phase.
-    Read(Phase),
-    /// The output has to shrink.
-    Flush,
-    /// A reply that the pool works on.
-    Wait(Box<Waiting>),
-    /// The body of an answer whose head is in the output.
-    File(Box<FileBody>),
-    /// The same, of bytes in memory.
-    Kept(Box<KeptBody>),
-}
-
-/// A request whose reply is being worked on.
-pub(super) struct Waiting {
-    pub(super) reply: std::pin::Pin<Box<dyn Future<Output = Reply>>>,
-    pub(super) meta: Meta,
-    pub(super) head: Vec<u8>,
-}
-
-/// Parts of a file that are to follow the output, with the text around them.
-pub(super) struct FileBody {
-    pub(super) file: Shared,
-    pub(super) parts: Vec<(Vec<u8>, ByteRange)>,
-    pub(super) end: Vec<u8>,
-    pub(super) status: u16,
-    pub(super) meta: Meta,
-    pub(super) head: Vec<u8>,
-}
-
-/// Bytes that are to follow the output, too many to be copied into it.
-pub(super) struct KeptBody {
-    pub(super) bytes: Arc<[u8]>,
-    pub(super) status: u16,
-    pub(super) meta: Meta,
-    pub(super) head: Vec<u8>,
 }
 
 impl<W: Wire> Connection<W> {
@@ -247,15 +197,15 @@ impl<W: Wire> Connection<W> {
             }
             Read::Draining => {
                 self.end = End::Close;
-                self.ended = Ended::Drained;
+                self.stay.end(Ended::Drained);
                 true
             }
             Read::End => {
-                self.ended = if phase == Phase::Idle { Ended::Client } else { Ended::ClientEarly };
+                self.stay.end(if phase == Phase::Idle { Ended::Client } else { Ended::ClientEarly });
                 false
             }
             Read::Expired if phase == Phase::Idle => {
-                self.ended = Ended::Idle;
+                self.stay.end(Ended::Idle);
                 false
             }
             Read::Expired => {
@@ -391,6 +341,7 @@ impl<W: Wire> Connection<W> {
 mod tests {
     use super::*;
     use crate::connection::socket::Socket;
+    use std::sync::Arc;
 
     fn size_of_task<F: Future>(_: impl FnOnce(Socket, IpAddr, Rc<Context>) -> F) -> usize {
         size_of::<F>()
@@ -402,7 +353,7 @@ mod tests {
     fn a_connection_is_small() {
         let bytes = size_of_task(|socket, client, context| serve(socket, client, context, Arc::new(())));
         println!("{bytes} bytes");
-        // About a hundred of them are the record of a request and what else is counted (docs/adr/0035).
-        assert!(bytes <= 456, "{bytes} bytes for each connection");
+        // 80 of them are the record of a request and what else is counted (docs/adr/0035).
+        assert!(bytes <= 432, "{bytes} bytes for each connection");
     }
 }

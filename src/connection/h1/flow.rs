@@ -80,7 +80,8 @@ impl<W: Wire> Connection<W> {
     /// is not asked once more with every request.
     pub(super) fn idle_deadline(&self) -> u64 {
         let idle_ms_max = self.context.limits.idle_ms_max;
-        match self.served_us {
+        // Of a request that is over: when it was.
+        match self.record.head_us {
             0 => self.deadline(idle_ms_max),
             served_us => (served_us / 1000).saturating_add(idle_ms_max),
         }
@@ -177,9 +178,12 @@ impl<W: Wire> Connection<W> {
                         patience = Patience::Fresh;
                     }
                     Poll::Pending => {
-                        self.served_us = 0;
                         if self.stay.is_idle() {
                             self.stay.now(Doing::Send);
+                            if self.held.is_none() {
+                                // What was served is not taken yet.
+                                self.record.head_us = 0;
+                            }
                         }
                         // A client that does not read keeps no large buffer.
                         self.compact_input();
