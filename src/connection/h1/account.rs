@@ -10,7 +10,7 @@ use crate::connection::wire::Wire;
 use crate::offload::Why;
 use crate::semantics::head::Refusal;
 use crate::telemetry::access::Entry;
-use crate::telemetry::kinds::{Ended, Limited, MethodLabel, Source};
+use crate::telemetry::kinds::{Doing, Ended, Limited, MethodLabel, Source};
 use crate::telemetry::record::Record;
 use crate::telemetry::spans::Finished;
 
@@ -96,6 +96,8 @@ impl<W: Wire> Connection<W> {
         counters.request_done(facts, *method, status, body_bytes, duration_us);
         duration_us
     }
+        // Over: what its client has not taken yet is no request any more.
+        self.stay.now(Doing::Idle);
 
     /// Bytes of the body went to the kernel, and came from there.
     pub(super) fn sent_from(&mut self, source: Source) {

@@ -212,7 +212,15 @@ impl<W: Wire> Connection<W> {
                 let is_body = phase == Phase::Body;
                 let limited = if is_body { Limited::BodyTimeout } else { Limited::HeadTimeout };
                 self.context.counters.refused(limited);
-                self.refuse(Refusal { status: 408, reason: "request not complete in time" }, None);
+                let refusal = Refusal { status: 408, reason: "request not complete in time" };
+                match self.held.take() {
+                    Some(held) => {
+                        self.with_held_head(&held.head, |connection, head, _| {
+                            connection.refuse_head(refusal, head);
+                        });
+                    }
+                    None => self.refuse(refusal, None),
+                }
                 true
             }
         }
@@ -283,6 +291,10 @@ impl<W: Wire> Connection<W> {
             // RFC 9110 §10.1.1: the final answer, and no 100, because nobody wants the body. The
             // client may send it all the same, so the connection ends (§10.1.1, case D10).
             let next = self.answer(head, bytes, 0);
+            if self.end == End::Open {
+                // An answer that is still to come finds the end decided.
+                self.stay.end(Ended::Answered);
+            }
             self.end = End::Linger;
             return next;
         }
