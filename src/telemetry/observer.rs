@@ -86,13 +86,23 @@ impl Observer {
     }
 
     /// Whether a request that has ended has a span. One that was not chosen before gets its ids now.
+    ///
+    /// What the engine refuses as it knows no such method or version is no error of ours: who sends that would
+    /// choose spans as he likes.
     #[must_use]
-    pub fn chooses(&self, identity: &mut Option<Box<Identity>>, status: u16, duration_us: u64) -> bool {
+    pub fn chooses(
+        &self,
+        identity: &mut Option<Box<Identity>>,
+        has_route: bool,
+        status: u16,
+        duration_us: u64,
+    ) -> bool {
         let Some(tracing) = &self.tracing else { return false };
         if identity.as_ref().is_some_and(|identity| identity.is_sampled) {
             return true;
         }
-        let is_late = duration_us >= tracing.slow_us || (tracing.has_errors && status >= 500);
+        let is_ours = has_route || !matches!(status, 501 | 505);
+        let is_late = duration_us >= tracing.slow_us || (tracing.has_errors && status >= 500 && is_ours);
         if is_late {
             let identity = identity.get_or_insert_default();
             if identity.trace_id == 0 {
@@ -219,16 +229,18 @@ mod tests {
     #[test]
     fn the_slow_and_the_failed_are_chosen_at_the_end() {
         let observer = observer(true, 0.0, false);
-        let chooses = |status, duration_us| {
+        let chooses = |has_route, status, duration_us| {
             let mut identity = None;
-            let is_chosen = observer.chooses(&mut identity, status, duration_us);
+            let is_chosen = observer.chooses(&mut identity, has_route, status, duration_us);
             assert_eq!(is_chosen, identity.is_some_and(|identity| identity.span_id != 0));
             is_chosen
         };
-        assert!(!chooses(200, 999) && !chooses(499, 0));
-        assert!(chooses(200, 1_000) && chooses(500, 0) && chooses(503, 0));
+        assert!(!chooses(true, 200, 999) && !chooses(true, 499, 0));
+        assert!(chooses(true, 200, 1_000) && chooses(true, 500, 0) && chooses(false, 503, 0));
+        assert!(!chooses(false, 501, 0) && !chooses(false, 505, 0), "strangers choose");
+        assert!(chooses(true, 501, 0) && chooses(false, 501, 1_000));
         let mut of_parent = identify(&observer, true, &[("traceparent", NOT_CHOSEN)]);
-        assert!(observer.chooses(&mut of_parent, 500, 0));
+        assert!(observer.chooses(&mut of_parent, true, 500, 0));
         assert_eq!(of_parent.unwrap().trace_id, TRACE, "it stays in its trace");
     }
 }

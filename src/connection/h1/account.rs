@@ -74,7 +74,9 @@ impl<W: Wire> Connection<W> {
         let mut identity = self.identity.take();
         let Entry { status, duration_us, .. } = entry;
         let observer = self.context.observer.as_ref();
-        let observer = observer.filter(|observer| observer.chooses(&mut identity, status, duration_us));
+        let has_route = self.record.facts.route != 0;
+        let observer =
+            observer.filter(|observer| observer.chooses(&mut identity, has_route, status, duration_us));
         if self.context.access.is_on() {
             let known_as = identity.as_deref();
             self.context.access.record(self.client, &Entry { known_as, ..entry });
@@ -94,10 +96,10 @@ impl<W: Wire> Connection<W> {
         let counters = &self.context.counters;
         counters.sent_from(*source);
         counters.request_done(facts, *method, status, body_bytes, duration_us);
-        duration_us
-    }
         // Over: what its client has not taken yet is no request any more.
         self.stay.now(Doing::Idle);
+        duration_us
+    }
 
     /// Bytes of the body went to the kernel, and came from there.
     pub(super) fn sent_from(&mut self, source: Source) {
