@@ -188,6 +188,11 @@ pub const TICK_MS: u64 = 1_000;
 pub const SPAN_QUEUE_MAX: usize = 2_048;
 /// Spans that are sent together, unless OTEL_BSP_MAX_EXPORT_BATCH_SIZE says otherwise: its default too.
 pub const SPAN_BATCH_MAX: usize = 512;
+/// Most that OTEL_BSP_MAX_QUEUE_SIZE may say. A request that waits has four values of at most a KiB each, so
+/// that a queue which is full of the longest holds 256 MiB of them, and not whatever somebody wrote.
+pub const SPAN_QUEUE_LIMIT: usize = 65_536;
+/// Most that OTEL_BSP_MAX_EXPORT_BATCH_SIZE may say: collectors take 4 MiB in a message unless told otherwise.
+pub const SPAN_BATCH_LIMIT: usize = 4_096;
 /// How long spans wait for others, unless OTEL_BSP_SCHEDULE_DELAY says otherwise: a fifth of its default, so
 /// that somebody who looks for a request finds it.
 pub const SPAN_DELAY_MS: u64 = SECOND;

@@ -12,7 +12,9 @@ use super::keys::{SLOW_MS_MAX, TRACES_WORDS};
 use super::raw::{Node, Table};
 use super::report::Report;
 use super::units;
-use crate::limits::{SPAN_BATCH_MAX, SPAN_DELAY_MS, SPAN_QUEUE_MAX, SPAN_TIMEOUT_MS};
+use crate::limits::{
+    SPAN_BATCH_LIMIT, SPAN_BATCH_MAX, SPAN_DELAY_MS, SPAN_QUEUE_LIMIT, SPAN_QUEUE_MAX, SPAN_TIMEOUT_MS,
+};
 
 /// Paths beneath which collectors take spans (the OTLP specification).
 const HTTP_PATH: &str = "/v1/traces";
@@ -97,7 +99,8 @@ impl Variables<'_, '_> {
             self.warn("OTEL_EXPORTER_OTLP_COMPRESSION", "\"none\": spans are sent as they are");
         }
         let timeout_names = ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
-        let timeout_ms = self.first(timeout_names).and_then(|(name, value)| self.number(name, &value, 1));
+        let timeout_ms =
+            self.first(timeout_names).and_then(|(name, value)| self.number(name, &value, SLOW_MS_MAX));
         Some(Traces {
             protocol,
             endpoint,
@@ -108,12 +111,12 @@ impl Variables<'_, '_> {
             errors: true,
             service: self.get("OTEL_SERVICE_NAME").map(str::to_owned),
             resource: self.resource(),
-            queue_max: self.count("OTEL_BSP_MAX_QUEUE_SIZE", SPAN_QUEUE_MAX),
-            batch_max: self.count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", SPAN_BATCH_MAX),
+            queue_max: self.count("OTEL_BSP_MAX_QUEUE_SIZE", SPAN_QUEUE_MAX, SPAN_QUEUE_LIMIT),
+            batch_max: self.count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", SPAN_BATCH_MAX, SPAN_BATCH_LIMIT),
             delay: Duration::from_millis(
                 self.get("OTEL_BSP_SCHEDULE_DELAY")
                     .map(str::to_owned)
-                    .and_then(|value| self.number("OTEL_BSP_SCHEDULE_DELAY", &value, 1))
+                    .and_then(|value| self.number("OTEL_BSP_SCHEDULE_DELAY", &value, SLOW_MS_MAX))
                     .unwrap_or(SPAN_DELAY_MS),
             ),
         })
@@ -211,17 +214,17 @@ impl Variables<'_, '_> {
         }
     }
 
-    fn number(&mut self, name: &str, text: &str, min: u64) -> Option<u64> {
-        let number = text.trim().parse().ok().filter(|number| (min..=SLOW_MS_MAX).contains(number));
+    fn number(&mut self, name: &str, text: &str, max: u64) -> Option<u64> {
+        let number = text.trim().parse().ok().filter(|number| (1..=max).contains(number));
         if number.is_none() {
-            self.warn(name, &format!("an integer from {min} to {SLOW_MS_MAX}"));
+            self.warn(name, &format!("an integer from 1 to {max}"));
         }
         number
     }
 
-    fn count(&mut self, name: &str, default: usize) -> usize {
+    fn count(&mut self, name: &str, default: usize, max: usize) -> usize {
         let Some(text) = self.get(name).map(str::to_owned) else { return default };
-        let number = self.number(name, &text, 1).and_then(|number| usize::try_from(number).ok());
+        let number = self.number(name, &text, max as u64).and_then(|number| usize::try_from(number).ok());
         number.unwrap_or(default)
     }
 }

@@ -23,11 +23,17 @@ fn traces(variables: &[(&str, &str)]) -> Traces {
 
 #[test]
 fn trusted_proxies_are_networks() {
-    let text = format!("[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"::1/128\"]\n{ROUTE}");
+    let text = format!(
+        "[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"::1/128\", \"::ffff:172.16.0.0/108\", \"::/0\"]\n{ROUTE}"
+    );
     let loaded = load_with(&text, &[]).unwrap();
     assert_eq!(loaded.warnings, [""; 0]);
     let shown: Vec<_> = loaded.config.server.trusted_proxies.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["10.0.0.0/8", "::1/128"]);
+    assert_eq!(
+        shown,
+        ["10.0.0.0/8", "::1/128", "172.16.0.0/12", "::/0"],
+        "mapped ones are those that they mean"
+    );
 }
 
 #[test]
@@ -42,6 +48,25 @@ fn nobody_is_sent_spans_who_was_not_named() {
     assert!(!is_on("[telemetry]\ntraces = \"off\"", &[endpoint]));
     assert!(is_on("[telemetry]\ntraces = \"on\"", &[]));
     assert!(!is_on("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]), "an empty variable is not set");
+}
+
+#[test]
+fn queue_and_batch_have_limits_of_their_own() {
+    let of = |name: &str, value: &str| {
+        let (telemetry, warnings) = read("[telemetry]\ntraces = \"on\"", &[(name, value)]);
+        let traces = telemetry.traces.unwrap();
+        (traces.queue_max, traces.batch_max, warnings.join("\n"))
+    };
+    let none = String::new();
+    assert_eq!(of("OTEL_BSP_MAX_QUEUE_SIZE", "65536"), (65_536, 512, none.clone()));
+    assert_eq!(of("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4096"), (2_048, 4_096, none));
+    for (name, value, max) in
+        [("OTEL_BSP_MAX_QUEUE_SIZE", "65537", "65536"), ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4097", "4096")]
+    {
+        let (queue, batch, warning) = of(name, value);
+        assert_eq!((queue, batch), (2_048, 512), "{name}");
+        assert!(warning.contains(&format!("an integer from 1 to {max}")), "{warning}");
+    }
 }
 
 #[test]
