@@ -124,6 +124,9 @@ async fn leave(config: &checked::Server, signals: &mut Signals, running: &Runnin
     };
     let cut = shared.connections.load(Ordering::Acquire);
     end(shared).await;
+    // At once, so that it has its time while the log has its own. A second signal waits for nobody.
+    let exporting =
+        exporter.as_ref().filter(|_| second.is_none()).map(|exporter| (exporter, exporter.stop()));
     let code = match second {
         None => 0,
         Some(second) => u8::try_from(128 + second.as_raw_value()).unwrap_or(255),
@@ -132,11 +135,10 @@ async fn leave(config: &checked::Server, signals: &mut Signals, running: &Runnin
         sink.flush();
     }
     let mut fields = json!({ "connections_cut": cut, "exit_code": code, "offload": running.offloaded() });
+    if let Some((exporter, end)) = exporting {
+        exporter.wait(end);
+    }
     if let Some(exporter) = exporter {
-        // A second signal waits for nobody.
-        if second.is_none() {
-            exporter.finish();
-        }
         fields["spans"] = exporter.tally.told();
     }
     log::event(Level::Info, "stopped", &fields);

@@ -90,12 +90,20 @@ fn tell_start(traces: &Traces, resource: &BTreeMap<String, String>) {
 }
 
 impl Exporter {
-    /// Sends what is left, within a bound; what is not sent then is counted as lost. Not twice.
-    pub fn finish(&self) {
+    /// Begins the end: what is left is sent within a bound, and what is not sent then is counted as lost. When
+    /// that is over.
+    #[must_use]
+    pub fn stop(&self) -> Instant {
         let time = Duration::from_millis(SPAN_FLUSH_MS_MAX);
-        self.stop.send_replace(Some(Instant::now() + time));
+        let end = Instant::now() + time;
+        self.stop.send_replace(Some(end));
         // And a moment to count.
-        let _ = self.done.recv_timeout(time + time / 4);
+        end + time / 4
+    }
+
+    /// Waits for the end that was begun, until then.
+    pub fn wait(&self, end: Instant) {
+        let _ = self.done.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -125,7 +133,8 @@ impl Work {
         }
     }
 
-    /// Fills a batch, or as much of it as comes within the delay. `false` once the process ends.
+    /// Fills a batch, or as much of it as comes within the delay. `false` once the process ends, or nobody is
+    /// left who could send more.
     async fn gather(&mut self, batch: &mut Vec<Finished>, earliest: Instant) -> bool {
         let mut stopping = self.stopping.clone();
         let stop = async {
@@ -135,21 +144,22 @@ impl Work {
             sleep_until(earliest).await;
             let room = self.traces.batch_max;
             if self.requests.recv_many(batch, room).await == 0 {
-                return;
+                return false;
             }
             let end = Instant::now() + self.traces.delay;
             while batch.len() < room {
                 match timeout_at(end, self.requests.recv_many(batch, room - batch.len())).await {
                     Ok(1..) => {}
-                    Ok(0) | Err(_) => return,
+                    Ok(0) | Err(_) => break,
                 }
             }
+            true
         };
         // What `fill` has taken is in the batch, also where it is not waited for any longer.
         tokio::select! {
             biased;
             () = stop => false,
-            () = fill => true,
+            has_more = fill => has_more,
         }
     }
 
@@ -225,6 +235,40 @@ impl Work {
         // It failed a moment ago, or the time is over.
         while let Some(finished) = self.requests.recv().await {
             self.tally.lose(Lost::Shutdown, finished.spans());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::checked::Sampler;
+
+    fn traces(protocol: Protocol) -> Traces {
+        Traces {
+            protocol,
+            endpoint: "http://127.0.0.1:9".to_owned(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(1),
+            sampler: Sampler { is_parent_based: true, ratio: 1.0 },
+            slow: None,
+            errors: true,
+            service: None,
+            resource: Vec::new(),
+            queue_max: 1,
+            batch_max: 1,
+            delay: Duration::from_millis(1),
+        }
+    }
+
+    /// All workers are gone and the process is not: the thread ends, and does not ask without end whether there
+    /// is something.
+    #[test]
+    fn the_thread_ends_with_those_who_send() {
+        for protocol in [Protocol::Grpc, Protocol::Http] {
+            let (queue, exporter) = start(&traces(protocol), Vec::new(), &Surroundings::default()).unwrap();
+            drop(queue);
+            assert_eq!(exporter.done.recv_timeout(Duration::from_secs(30)), Ok(()), "it turns for ever");
         }
     }
 }

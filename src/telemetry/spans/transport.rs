@@ -47,7 +47,15 @@ impl Transport {
             Protocol::Grpc => {
                 let endpoint =
                     Endpoint::from_shared(traces.endpoint.clone()).map_err(|error| error.to_string())?;
-                let channel = endpoint.connect_timeout(traces.timeout).connect_lazy();
+                // A connection that is dead is found by the request that gets no answer, and not kept for the
+                // quarter of an hour that the kernel would go on sending. Not while nothing is sent: collectors
+                // take frequent pings for an attack, and answer with the end of the connection.
+                let endpoint = endpoint
+                    .connect_timeout(traces.timeout)
+                    .http2_keep_alive_interval(traces.timeout / 2)
+                    .keep_alive_timeout(traces.timeout)
+                    .keep_alive_while_idle(false);
+                let channel = endpoint.connect_lazy();
                 Ok(Transport::Grpc {
                     client: TraceServiceClient::new(channel),
                     metadata: metadata(&traces.headers),

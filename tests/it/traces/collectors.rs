@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{OFF, start};
 use crate::support::collector::{Collector, Manner, Protocol, variables};
-use crate::support::{Scrape, Server, Site, until};
+use crate::support::{Launch, Scrape, Server, Site, until};
 
 /// Requests to a server with one worker, all of which have spans.
 const REQUESTS: usize = 3_000;
@@ -68,9 +68,15 @@ fn time_ms(line: &Value) -> u64 {
     ((number(11..13) * 60 + number(14..16)) * 60 + number(17..19)) * 1000 + number(20..23)
 }
 
-/// Stops the server; what it tells at its end, which has to come within the drain and two seconds.
+/// Stops the server; what it tells at its end.
 #[track_caller]
-fn stop(mut server: Server) -> Told {
+fn stop(server: Server) -> Told {
+    stop_timed(server).1
+}
+
+/// The same with how many milliseconds it took, which have to be within the drain and two seconds.
+#[track_caller]
+fn stop_timed(mut server: Server) -> (u64, Told) {
     server.signal(Signal::TERM);
     assert_eq!(server.wait_exit().code(), Some(0));
     let (began, ended) = (event(&server, "draining"), event(&server, "stopped"));
@@ -79,11 +85,12 @@ fn stop(mut server: Server) -> Told {
     let spans = &ended["spans"];
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("no number in {ended}"));
     let dropped = spans["dropped"].as_object().unwrap();
-    Told {
+    let told = Told {
         made: number(&spans["made"]),
         exported: number(&spans["exported"]),
         dropped: dropped.iter().map(|(cause, count)| (cause.clone(), number(count))).collect(),
-    }
+    };
+    (took_ms, told)
 }
 
 /// How often the server has told of that change.
@@ -156,6 +163,24 @@ fn a_silent_collector_costs_spans_and_nothing_else() {
     }
 }
 
+/// A connection whose other end says nothing any more is not held until the kernel gives it up: the next
+/// requests go over a new one.
+#[test]
+fn a_dead_connection_to_a_collector_is_given_up() {
+    let site = Site::sample();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let server = server(&site, &Case { protocol: Protocol::Grpc, address, timeout_ms: 400 });
+    silent.set_nonblocking(true).unwrap();
+    let mut client = server.client();
+    let mut connections = Vec::new();
+    until("a second connection", || {
+        assert_eq!(client.get("/healthz").status, 200);
+        connections.extend(silent.accept().ok());
+        connections.len() == 2
+    });
+}
+
 /// Nobody even answers that there is somebody: packets that are dropped look like that. The queue of a
 /// listener that takes one connection is full, and the kernel drops what comes on top (listen(2)).
 #[test]
@@ -189,6 +214,36 @@ fn the_end_does_not_wait_for_a_silent_collector() {
     let told = stop(server);
     assert!(told.by("shutdown") > 0 && told.by("queue_full") > 0, "{:?}", told.dropped);
     assert_accounted_for(&told, 0);
+}
+
+/// What the end waits for it waits for at once: the half second of a log that nobody reads is within the second
+/// of the spans.
+#[test]
+fn the_log_and_the_spans_end_together() {
+    let site = Site::sample();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let variables = variables(silent.local_addr().unwrap(), Protocol::Grpc);
+    let tables = format!("[limits]\nlog_queue_size = \"64KiB\"\n{}", Server::RESPOND);
+    let end_ms = || {
+        let mut launch = Launch::new(&site, "workers = 1", &tables);
+        launch.command.envs(variables.iter().map(|(name, value)| (name, value)));
+        let (reader, writer) = std::io::pipe().unwrap();
+        launch.command.stdout(writer);
+        let server = launch.start();
+        let mut client = server.client();
+        until("a pipe and a queue that are full", || {
+            (0..100).for_each(|_| assert_eq!(client.get("/healthz").status, 200));
+            Scrape::of(&server).count("scalws_log_lines_dropped_total{log=\"access\"}") > 0
+        });
+        drop(client);
+        let (took_ms, told) = stop_timed(server);
+        assert!(told.by("shutdown") > 0, "{:?}", told.dropped);
+        drop(reader);
+        took_ms
+    };
+    // A busy machine makes it longer; nothing makes one after the other shorter than a second and a half.
+    let took_ms: Vec<_> = (0..3).map(|_| end_ms()).take_while(|took_ms| *took_ms >= 1_450).collect();
+    assert!(took_ms.len() < 3, "{took_ms:?}");
 }
 
 /// Slower than the requests come: the queue is full, what it has is sent, and the end sends what it can.
