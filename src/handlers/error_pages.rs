@@ -91,13 +91,10 @@ impl ErrorPages {
         match page.at_once(may_wait) {
             Step::Ready(content) => Answer::Ready(page.on(reply, content)),
             Step::Wait(_) if !may_wait => Answer::Ready(reply),
-            Step::Wait(why) => {
-                facts::hop(why);
-                Answer::Wait(Box::pin(async move {
-                    let content = page.waited_for().await;
-                    page.on(reply, content)
-                }))
-            }
+            Step::Wait(why) => Answer::Wait(Box::pin(async move {
+                let content = page.waited_for(why).await;
+                page.on(reply, content)
+            })),
         }
     }
 
@@ -143,12 +140,13 @@ impl Page {
 
     /// The page through the pool, in one hop with its first read, and within a bound: an error that is
     /// known must not become another because its page lies on a file system that hangs.
-    async fn waited_for(&self) -> Content {
+    async fn waited_for(&self, why: Why) -> Content {
         if clock::monotonic_coarse_ms() < self.pages.rests_until_ms.get() {
             return Err("too slow a moment ago");
         }
         let sought = Sought { path: self.path().to_vec(), endings: Vec::new() };
         let Ok(job) = self.pages.view.open_in_pool(vec![sought]) else { return Err("offload pool full") };
+        facts::hop(why);
         match tokio::time::timeout(Duration::from_millis(ERROR_PAGE_WAIT_MS_MAX), job).await {
             Ok(Ok((_, Chosen { found: Found::File(_, Some(content)), .. }))) => Ok(Body::Owned(content)),
             Ok(Ok((_, Chosen { found: Found::File(file, None), .. }))) => Ok(whole(file)),
@@ -239,6 +237,7 @@ mod tests {
         assert_eq!(pool.taken(), 0, "503 is no reason to ask the pool");
         assert_eq!(answer(&pages, 404), (404, "hop".to_owned()));
         assert_eq!(pool.taken(), 1);
+        assert_eq!(facts::taken().why, Some(Why::ContentTag));
         assert_eq!(answer(&pages, 304).0, 304);
         assert_eq!(pool.taken(), 1);
         // Warm or not: read here, so that the engine has nothing to fail at.
@@ -257,9 +256,11 @@ mod tests {
         assert_eq!((pool.taken(), pool.jobs()), (2, 2));
         assert_eq!(answer(&pages, 404), plain);
         assert_eq!((pool.taken(), pool.refused()), (2, 0), "it rests");
-        // Full is the same.
+        // Full is the same, and neither is a trip to the pool.
+        facts::begin(false);
+        assert_eq!(answer(&pages, 404), plain);
         assert_eq!(answer(&cold("full", pool), 404), plain);
-        assert_eq!(pool.refused(), 1);
+        assert_eq!((pool.refused(), facts::taken().hops), (1, 0));
         release.send(()).unwrap();
         drop(stuck);
     }

@@ -12,6 +12,7 @@ use crate::handlers::miss;
 use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Probe, Sidecars};
 use crate::message::{Answer, Reply, Request};
+use crate::offload::Why;
 use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
 use crate::semantics::path::{SafePath, has_hidden_segment};
@@ -62,9 +63,8 @@ pub(super) fn or_page(
         Answer::Ready(miss) => match page.at_once(&Asked::of(request)) {
             Step::Ready(page) => page.unwrap_or(Answer::Ready(miss)),
             Step::Wait(why) => {
-                facts::hop(why);
                 let asked = OwnedAsked::of(request);
-                Answer::Wait(Box::pin(async move { page.waited_for(&asked).await }))
+                Answer::Wait(Box::pin(async move { page.waited_for(why, &asked).await }))
             }
         },
         Answer::Wait(reply) => {
@@ -78,10 +78,7 @@ pub(super) fn or_page(
                 match page.at_once(&asked.borrowed()) {
                     Step::Ready(Some(page)) => page.settled().await,
                     Step::Ready(None) => reply,
-                    Step::Wait(why) => {
-                        facts::hop(why);
-                        page.waited_for(&asked).await
-                    }
+                    Step::Wait(why) => page.waited_for(why, &asked).await,
                 }
             }))
         }
@@ -108,15 +105,18 @@ impl Page {
         }
     }
 
-    async fn waited_for(&self, asked: &OwnedAsked) -> Reply {
+    async fn waited_for(&self, why: Why, asked: &OwnedAsked) -> Reply {
         let probe = self.sidecars.of_name(&self.spa.page);
         let sought = Sought { path: self.spa.page.clone(), endings: probe.endings().to_vec() };
         match self.view.open_in_pool(vec![sought]) {
             Err(full) => miss::pool_full(full),
-            Ok(found) => match found.await {
-                Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()).settled().await,
-                Err(miss) => miss::reply(&miss),
-            },
+            Ok(found) => {
+                facts::hop(why);
+                match found.await {
+                    Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()).settled().await,
+                    Err(miss) => miss::reply(&miss),
+                }
+            }
         }
     }
 

@@ -50,6 +50,7 @@ struct Kept {
 
 /// What is needed of a request after its buffer is gone.
 struct Ask {
+    why: Why,
     /// In the order in which they are tried; the first is that of the request where it is no directory's.
     paths: Vec<Vec<u8>>,
     sidecars: Sidecars,
@@ -79,9 +80,8 @@ impl StaticFiles {
     ) -> StaticFiles {
         let compress = config.compress.clone().map(|compress| Rc::new(Compress::new(compress, store)));
         let codings = Codings { precompressed: config.precompressed, compress };
-        let index = config.index.clone();
         let cache_control = Rc::new(CacheControl::new(&config.cache_control, &config.headers));
-        let spa = config.spa.clone().map(Rc::new);
+        let (index, spa) = (config.index.clone(), config.spa.clone().map(Rc::new));
         let (view, clean_urls) = (Rc::new(View::new(root)), config.clean_urls);
         let kept = (config.revalidate_ms > 0).then(|| Kept {
             files: Rc::clone(open_files),
@@ -217,9 +217,8 @@ impl StaticFiles {
         {
             opened = self.view.open(path, endings);
         }
-        match &opened {
-            Step::Ready(_) => facts::looked_up(),
-            Step::Wait(why) => facts::sent_to_pool(*why),
+        if let Step::Ready(_) = &opened {
+            facts::looked_up();
         }
         opened
     }
@@ -250,9 +249,10 @@ impl StaticFiles {
                 }
                 Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return Answer::Ready(miss::reply(&miss)),
-                Step::Wait(_) => {
+                Step::Wait(why) => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
                     return self.wait(Ask {
+                        why,
                         paths: rest.collect(),
                         sidecars,
                         place: Place::Inside(page()),
@@ -265,9 +265,8 @@ impl StaticFiles {
         match page() {
             None => nothing(&Miss::NotFound, keep.as_ref()),
             page => {
-                facts::hop(Why::Listing);
                 let (paths, place, asked) = (Vec::new(), Place::Inside(page), asked.to_owned());
-                self.wait(Ask { paths, sidecars, place, asked, keep })
+                self.wait(Ask { why: Why::Listing, paths, sidecars, place, asked, keep })
             }
         }
     }
@@ -302,10 +301,10 @@ impl StaticFiles {
                 self.found(chosen, &probe, relative, asked, keep, directory)
             }
             Step::Ready(Err(miss)) => nothing(&miss, keep.as_ref()),
-            Step::Wait(_) => {
+            Step::Wait(why) => {
                 let paths = std::iter::once(relative.to_vec()).chain(page).collect();
                 let (place, asked) = (Place::Outside(with_slash(path, query)), asked.to_owned());
-                self.wait(Ask { paths, sidecars, place, asked, keep })
+                self.wait(Ask { why, paths, sidecars, place, asked, keep })
             }
         }
     }
@@ -340,18 +339,16 @@ impl StaticFiles {
 
     /// Has the whole resolution done in the pool, sidecars and originals in one job.
     fn wait(&self, ask: Ask) -> Answer {
-        let Ask { paths, sidecars, place, asked, keep } = ask;
-        let sought = paths.iter().map(|path| {
-            let endings = sidecars.of_name(path).endings().to_vec();
-            Sought { path: path.clone(), endings }
-        });
-        let sought = sought.collect();
-        let cache_control = Rc::clone(&self.cache_control);
+        let Ask { why, paths, sidecars, place, asked, keep } = ask;
+        let sought = paths
+            .iter()
+            .map(|path| Sought { path: path.clone(), endings: sidecars.of_name(path).endings().to_vec() })
+            .collect();
+        let (cache_control, kept) = (Rc::clone(&self.cache_control), keep.clone());
         let (location, page) = match place {
             Place::Outside(location) => (Some(location), None),
             Place::Inside(page) => (None, page),
         };
-        let kept = keep.clone();
         let describe = move |number: usize, chosen, asked: &OwnedAsked| {
             let path = &paths[number];
             let directory = || match &location {
@@ -362,18 +359,22 @@ impl StaticFiles {
             let (probe, keep) = (sidecars.of_name(path), keep.as_ref());
             found(chosen, &probe, path, &asked.borrowed(), &cache_control, keep, directory)
         };
-        if let Some(page) = page {
-            return listing::answer(&self.view, sought, page, asked, describe);
+        let answer = match page {
+            Some(page) => listing::answer(&self.view, sought, page, asked, describe),
+            None => match self.view.open_in_pool(sought) {
+                Err(full) => Answer::Ready(miss::pool_full(full)),
+                Ok(job) => Answer::Wait(Box::pin(async move {
+                    match job.await {
+                        Ok((number, chosen)) => describe(number, chosen, &asked).settled().await,
+                        Err(miss) => nothing(&miss, kept.as_ref()).settled().await,
+                    }
+                })),
+            },
+        };
+        if let Answer::Wait(_) = &answer {
+            facts::sent_to_pool(why);
         }
-        match self.view.open_in_pool(sought) {
-            Err(full) => Answer::Ready(miss::pool_full(full)),
-            Ok(job) => Answer::Wait(Box::pin(async move {
-                match job.await {
-                    Ok((number, chosen)) => describe(number, chosen, &asked).settled().await,
-                    Err(miss) => nothing(&miss, kept.as_ref()).settled().await,
-                }
-            })),
-        }
+        answer
     }
 }
 

@@ -10,13 +10,11 @@ use super::next::{FileBody, KeptBody, Next, Waiting};
 use super::request::{Objection, understand};
 use super::write::{Meta, push_head};
 use crate::connection::wire::Wire;
-use crate::fs::read::Shared;
 use crate::fs::{Step, read};
 use crate::handlers::miss;
 use crate::limits::FILE_INLINE_BYTES_MAX;
-use crate::message::{Answer, Body, Fields, Parts, Reply};
+use crate::message::{Answer, Body, Parts, Reply};
 use crate::semantics::head::{Refusal, Version};
-use crate::semantics::range::ByteRange;
 use crate::telemetry::facts;
 use crate::telemetry::kinds::{Doing, Ended, MethodLabel, Source};
 
@@ -106,11 +104,22 @@ impl<W: Wire> Connection<W> {
                     }
                     Step::Wait(why) => {
                         self.output.truncate(mark);
+                        let content = match read::part_in_pool(file, range.start, length) {
+                            Ok(content) => content,
+                            Err(full) => return self.send(miss::pool_full(full), meta, head, bytes),
+                        };
                         self.record.facts.add_hop(why);
                         if self.record.waited_us == 0 {
                             self.record.waited_us = self.record.since_head(self.context.now_us());
                         }
-                        return read_in_pool(file, range, reply.status, reply.fields, *meta, bytes);
+                        let (status, fields) = (reply.status, reply.fields);
+                        let reply = Box::pin(async move {
+                            match content.await {
+                                Ok(content) => Reply { status, fields, body: Body::Owned(content) },
+                                Err(miss) => miss::reply(&miss),
+                            }
+                        });
+                        return Next::Wait(Box::new(Waiting { reply, meta: *meta, head: bytes.to_vec() }));
                     }
                 }
             }
@@ -224,26 +233,4 @@ impl<W: Wire> Connection<W> {
         self.stay.end(Ended::Refused);
         self.finish_refused(refusal, if is_head { 0 } else { length }, head);
     }
-}
-
-/// A small file whose data is not resident: read in the pool, then sent like any bytes.
-fn read_in_pool(
-    file: Shared,
-    range: ByteRange,
-    status: u16,
-    fields: Fields,
-    meta: Meta,
-    head: &[u8],
-) -> Next {
-    let reply: std::pin::Pin<Box<dyn Future<Output = Reply>>> =
-        match read::part_in_pool(file, range.start, range.len()) {
-            Err(full) => Box::pin(std::future::ready(miss::pool_full(full))),
-            Ok(content) => Box::pin(async move {
-                match content.await {
-                    Ok(content) => Reply { status, fields, body: Body::Owned(content) },
-                    Err(miss) => miss::reply(&miss),
-                }
-            }),
-        };
-    Next::Wait(Box::new(Waiting { reply, meta, head: head.to_vec() }))
 }
