@@ -158,7 +158,7 @@ fn before_limits() -> Vec<Key> {
         row("log.access", "file", Kind::Text, "", "File that it is appended to instead of stdout."),
         row("telemetry", "traces", Kind::Word(TRACES_WORDS), r#""auto""#, "Send spans to an OpenTelemetry collector. `auto`: where the environment names one (`OTEL_EXPORTER_OTLP_ENDPOINT`, or `OTEL_TRACES_EXPORTER=otlp`). Where to, how and how many is said by the standard `OTEL_*` variables; see `docs/observability.md`."),
         row("telemetry", "slow", Kind::Duration(SLOW_MS_MAX), "", "Requests that took longer have a span too, whatever the sampler said. Without this key the sampler has the last word."),
-        row("telemetry", "errors", Kind::Boolean, "true", "Every answer with 500 to 599 has a span too."),
+        row("telemetry", "errors", Kind::Boolean, "true", "Every answer with 500 to 599 has a span too, but not 501 and 505 for a method or version that nobody knows."),
         row("telemetry", "request_id", Kind::Boolean, "false", "Every request has an id: `X-Request-Id` of a trusted proxy, or else a new one. It is in the answer, in the JSON access log and in the span."),
     ]
 }
