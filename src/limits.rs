@@ -186,6 +186,32 @@ pub const LISTING_MS_MAX: u64 = 500;
 pub const HEARTBEAT_MS_MAX: u64 = 10_000;
 /// How often roots are looked up again and workers stamp their heartbeat and their wheel.
 pub const TICK_MS: u64 = 1_000;
+/// Requests whose spans wait for the collector, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise: the default of
+/// OpenTelemetry, about a megabyte.
+pub const SPAN_QUEUE_MAX: usize = 2_048;
+/// Spans that are sent together, unless OTEL_BSP_MAX_EXPORT_BATCH_SIZE says otherwise: its default too.
+pub const SPAN_BATCH_MAX: usize = 512;
+/// Most that OTEL_BSP_MAX_QUEUE_SIZE may say. A request that waits has four values of at most a KiB each, so
+/// that a queue which is full of the longest holds 256 MiB of them, and not whatever somebody wrote.
+pub const SPAN_QUEUE_LIMIT: usize = 65_536;
+/// Most that OTEL_BSP_MAX_EXPORT_BATCH_SIZE may say: collectors take 4 MiB in a message unless told otherwise.
+pub const SPAN_BATCH_LIMIT: usize = 4_096;
+/// How long spans wait for others, unless OTEL_BSP_SCHEDULE_DELAY says otherwise: a fifth of its default, so
+/// that somebody who looks for a request finds it.
+pub const SPAN_DELAY_MS: u64 = SECOND;
+/// How long the collector may take, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise: its default.
+pub const SPAN_TIMEOUT_MS: u64 = 10 * SECOND;
+/// And at the end of the process, for all that is left: an orchestrator waits for the rest of it.
+pub const SPAN_FLUSH_MS_MAX: u64 = SECOND;
+/// Longest tracestate that is passed on (W3C Trace Context asks for 512 characters at least).
+pub const TRACE_STATE_BYTES_MAX: usize = 512;
+/// Longest X-Request-Id that is believed: a longer one is replaced.
+pub const REQUEST_ID_BYTES_MAX: usize = 128;
+/// Longest target, host or user agent in a span; the rest is cut.
+pub const SPAN_VALUE_BYTES_MAX: usize = 1_024;
+/// Routes that have metrics of their own, in the order of the config; all others share one label. A route
+/// that is asked by two methods with three classes of status takes about 10 KiB of a scrape.
+pub const METRIC_ROUTES_MAX: usize = 500;
 /// Body of a `respond` route, in the config or from a file.
 pub const RESPOND_BODY_BYTES_MAX: u64 = MIB;
 /// How long an error waits for its page in the pool: longer than a disk takes, and less than the

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 fn serve(loaded: Loaded) -> Result<u8, String> {
     telemetry::log::start().map_err(|error| format!("cannot start the log: {error}"))?;
     telemetry::start::configured(loaded.file.as_deref(), &loaded.digest, &loaded.warnings);
-    server::run(loaded.config)
+    server::run(loaded.config, loaded.digest)
 }
 
 /// What is said about a config without serving it.

@@ -6,6 +6,12 @@
 //! or HTTP. Its threads come from tokio's blocking pool, which starts them on demand and ends idle
 //! ones (docs/adr/0007-one-offload-pool.md).
 
+mod times;
+mod why;
+
+pub use times::{BOUNDS_US, Times};
+pub use why::Why;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
@@ -14,6 +20,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
@@ -38,6 +45,9 @@ pub struct Offload {
     refused: AtomicU64,
     /// Jobs that were taken since the start.
     taken: AtomicU64,
+    /// How long they waited for a thread, and how long they ran.
+    waited: Times,
+    ran: Times,
 }
 
 /// See [`Lane`].
@@ -59,7 +69,10 @@ struct LaneState {
     waiting: VecDeque<Task>,
 }
 
-type Task = Box<dyn FnOnce() + Send>;
+struct Task {
+    job: Box<dyn FnOnce() + Send>,
+    since: Instant,
+}
 
 /// The pool's queue is full: the request is answered 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +95,9 @@ impl Offload {
         std::thread::Builder::new().spawn(|| ())?.join().map_err(|_| io::Error::other("a thread failed"))?;
         let zero = || AtomicU64::new(0);
         let (jobs, refused, taken) = (zero(), zero(), zero());
-        Ok(Box::leak(Box::new(Offload { runtime, threads_max, jobs, jobs_max, refused, taken })))
+        let (waited, ran) = (Times::default(), Times::default());
+        let pool = Offload { runtime, threads_max, jobs, jobs_max, refused, taken, waited, ran };
+        Ok(Box::leak(Box::new(pool)))
     }
 
     /// A new lane. Never given back: one for each root of the process.
@@ -128,6 +143,12 @@ impl Offload {
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// How long jobs waited for a thread, and how long they ran.
+    #[must_use]
+    pub fn times(&self) -> (&Times, &Times) {
+        (&self.waited, &self.ran)
     }
 }
 
@@ -180,7 +201,8 @@ impl OffloadLane {
 
     /// Starts a thread for the task, or lets it wait for one of the lane's own. The lock is held for
     /// a push; a worker never waits for a job behind it.
-    fn push(&'static self, task: Task) {
+    fn push(&'static self, job: Box<dyn FnOnce() + Send>) {
+        let task = Task { job, since: Instant::now() };
         self.pool.taken.fetch_add(1, Ordering::Relaxed);
         self.taken.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,9 +214,12 @@ impl OffloadLane {
         drop(state);
         let work = move || {
             let mut next = Some(task);
-            while let Some(task) = next {
+            while let Some(Task { job, since }) = next {
+                let start = Instant::now();
+                self.pool.waited.add(start.duration_since(since));
                 // A job that panics loses its own value; the hook has reported it.
-                let _ = catch_unwind(AssertUnwindSafe(task));
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                self.pool.ran.add(start.elapsed());
                 next = self.next();
             }
         };
@@ -272,6 +297,21 @@ mod tests {
         assert_eq!(wait(second), Err(Lost));
         assert_eq!(wait(lane.run(|| 7).unwrap()), Ok(7));
         assert_eq!(pool.jobs(), 0);
+    }
+
+    #[test]
+    fn every_job_waits_and_runs_for_some_time() {
+        let pool = Offload::start(2, 10).unwrap();
+        let lane = pool.lane();
+        for _ in 0..3 {
+            wait(lane.run(|| std::thread::sleep(std::time::Duration::from_millis(2))).unwrap()).unwrap();
+        }
+        // The last one is counted when its value is on its way already.
+        let counts = || [pool.times().0, pool.times().1].map(|times| times.read().0.iter().sum::<u64>());
+        while counts() != [3, 3] {
+            std::thread::yield_now();
+        }
+        assert!(pool.times().1.read().1 >= 6_000, "{:?}", pool.times().1);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use scalws::semantics::head::Version;
 use scalws::semantics::method::Method;
 use scalws::semantics::path::SafePath;
 use scalws::telemetry::access::AccessLog;
+use scalws::telemetry::counters::Worker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::Refusal;
@@ -187,7 +188,7 @@ pub const RESPOND: &str = "[[route]]\nexact = \"/ping\"\nrespond = { body = \"po
 pub fn serve(service: Box<dyn Service>, request: &'static str, count: usize) -> Result<u64, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let access = AccessLog::new(AccessFormat::Off, None);
-    let context = Rc::new(Context::new(Limits::default(), access, Arc::default(), service));
+    let context = Rc::new(Context::new(Limits::default(), access, Arc::new(Worker::new(1)), service));
     let (wire, written) = MemoryWire::new(request, count);
     runtime.block_on(h1::serve(wire, IpAddr::V4(Ipv4Addr::LOCALHOST), context, ()));
     Ok(written.get())

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use super::checked::{AccessFormat, Log, Server};
 use super::keys::{self, ACCESS_WORDS, DRAIN_MS_MAX, WORKERS_MAX};
@@ -46,10 +46,13 @@ pub(super) fn server(root: &Table, is_dev: bool, report: &mut Report<'_>) -> Ser
         Duration::from_millis(ms)
     };
     let (drain_delay, drain_timeout) = (pause("delay", 0), pause("timeout", 8000));
-    if let Some(node) = table.get("trusted_proxies") {
-        report.list(node, "a list of networks such as [\"10.0.0.0/8\"]", read_network);
-    }
-    Server { listen, admin, workers, drain_delay, drain_timeout, is_dev }
+    let read = |report: &mut Report<'_>, node: &Node| {
+        report.list(node, "a list of networks such as [\"10.0.0.0/8\"]", read_network)
+    };
+    let show =
+        |networks: &Vec<IpNet>| format!("{:?}", networks.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let trusted_proxies = report.value(here, "trusted_proxies", Vec::new(), read, show);
+    Server { listen, admin, workers, drain_delay, drain_timeout, is_dev, trusted_proxies }
 }
 
 fn address(text: &str) -> SocketAddr {
@@ -132,11 +135,20 @@ fn read_workers(report: &mut Report<'_>, node: &Node) -> Option<Option<usize>> {
     usize::try_from(workers).ok().map(Some)
 }
 
-fn read_network(report: &mut Report<'_>, node: &Node) -> Option<()> {
+/// Peers are compared in the form of their family: IPv4 that came over a socket of IPv6 is IPv4.
+fn canonical(network: IpNet) -> IpNet {
+    let IpNet::V6(mapped) = network else { return network };
+    match (mapped.addr().to_ipv4_mapped(), mapped.prefix_len().checked_sub(96)) {
+        (Some(address), Some(length)) => Ipv4Net::new(address, length).map_or(network, IpNet::V4),
+        _ => network,
+    }
+}
+
+fn read_network(report: &mut Report<'_>, node: &Node) -> Option<IpNet> {
     if let Value::Text(text) = &node.value
-        && text.text.parse::<IpNet>().is_ok()
+        && let Ok(network) = text.text.parse::<IpNet>()
     {
-        return Some(());
+        return Some(canonical(network));
     }
     let hint = match &node.value {
         Value::Text(text) if text.typed.is_none() => text.text.parse::<std::net::IpAddr>().ok(),

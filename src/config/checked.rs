@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use globset::Glob;
+use ipnet::IpNet;
 
 use crate::limits::Limits;
 use crate::semantics::encoding::Coding;
@@ -20,6 +21,8 @@ pub struct Config {
     pub server: Server,
     /// Access log.
     pub log: Log,
+    /// Spans and request ids.
+    pub telemetry: Telemetry,
     /// Bounds in force.
     pub limits: Limits,
     /// Routes in the order of the file; matching does not depend on it.
@@ -63,6 +66,64 @@ pub struct Server {
     pub drain_timeout: Duration,
     /// Development mode; of the command line alone.
     pub is_dev: bool,
+    /// Peers whose fields about traces and request ids are believed.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// `[telemetry]`, with the standard variables of OpenTelemetry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Telemetry {
+    /// Where spans go; `None`: nowhere, and none is made.
+    pub traces: Option<Traces>,
+    /// Whether every request has an id.
+    pub request_id: bool,
+}
+
+/// Which spans are made, and how a collector gets them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traces {
+    /// How they are sent.
+    pub protocol: Protocol,
+    /// An `http` URL: for gRPC an authority, for HTTP with the whole path.
+    pub endpoint: String,
+    /// Further fields of each request to the collector, with lower-case names. May hold secrets.
+    pub headers: Vec<(String, String)>,
+    /// How long one request to the collector may take.
+    pub timeout: Duration,
+    /// Which requests are chosen at their beginning.
+    pub sampler: Sampler,
+    /// Which are chosen at their end, because they took longer.
+    pub slow: Option<Duration>,
+    /// Or because they failed with 5xx.
+    pub errors: bool,
+    /// `service.name`; `None`: that of the resource, else `scalws`.
+    pub service: Option<String>,
+    /// Further attributes of the resource.
+    pub resource: Vec<(String, String)>,
+    /// Requests whose spans wait; more are dropped and counted.
+    pub queue_max: usize,
+    /// Spans that are sent together.
+    pub batch_max: usize,
+    /// How long spans wait for others that are sent with them.
+    pub delay: Duration,
+}
+
+/// `OTEL_EXPORTER_OTLP_PROTOCOL`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// `grpc`
+    Grpc,
+    /// `http/protobuf`
+    Http,
+}
+
+/// `OTEL_TRACES_SAMPLER` and its argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampler {
+    /// Where a trusted peer has decided, that stands.
+    pub is_parent_based: bool,
+    /// From 0 to 1.
+    pub ratio: f64,
 }
 
 /// `[log]`

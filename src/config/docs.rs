@@ -75,7 +75,6 @@ fn row(key: &Key) -> String {
     };
     let state = match key.state {
         State::Works => "",
-        State::NoEffect => "(No effect yet.) ",
         State::NotBuilt => "(Not built yet: an error.) ",
     };
     let variable = overrides::variable(key).filter(|_| key.table != "limits" && key.state == State::Works);

@@ -56,6 +56,21 @@ file = "/var/log/scalws/access.log"
 "#,
     ),
     example(
+        "telemetry",
+        "Ids for all requests, spans for the failed and the slow, and a proxy whose word counts",
+        r#"[server]
+listen = ["127.0.0.1:8080"]
+admin = "127.0.0.1:8081"
+trusted_proxies = ["127.0.0.0/8"]
+
+[telemetry]
+traces = "on"
+slow = "500ms"
+errors = true
+request_id = true
+"#,
+    ),
+    example(
         "limits",
         "Small requests",
         r#"[limits]

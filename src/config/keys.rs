@@ -57,8 +57,6 @@ pub(super) enum Kind {
 pub(super) enum State {
     /// As documented.
     Works,
-    /// Checked and accepted, but nothing reads it yet: a warning.
-    NoEffect,
     /// Nothing may be served as if it were there: an error.
     NotBuilt,
 }
@@ -78,6 +76,10 @@ pub(super) struct Key {
 
 /// Words of `log.access`.
 pub(super) const ACCESS_WORDS: &[&str] = &["json", "combined", "off"];
+/// Words of `telemetry.traces`.
+pub(super) const TRACES_WORDS: &[&str] = &["auto", "on", "off"];
+/// Longest `telemetry.slow`: an hour, as for all that is waited for.
+pub(super) const SLOW_MS_MAX: u64 = 3_600_000;
 /// Words of `route.static.symlinks`.
 pub(super) const SYMLINK_WORDS: &[&str] = &["inside", "none"];
 /// Statuses of `route.redirect.status`: those whose Location a client follows (RFC 9110 §15.4).
@@ -127,10 +129,6 @@ fn row(table: &'static str, name: &'static str, kind: Kind, default: &'static st
 /// [`COMPRESS_TYPES`] as TOML.
 static TYPES_SHOWN: LazyLock<String> = LazyLock::new(|| format!("{COMPRESS_TYPES:?}"));
 
-fn no_effect(key: Key) -> Key {
-    Key { state: State::NoEffect, ..key }
-}
-
 fn not_built(key: Key) -> Key {
     Key { state: State::NotBuilt, ..key }
 }
@@ -141,14 +139,15 @@ fn before_limits() -> Vec<Key> {
         row("", "server", Kind::Table("server"), "", "Sockets, workers and the way out."),
         not_built(row("", "tls", Kind::Table("tls"), "", "HTTPS.")),
         row("", "log", Kind::Table("log"), "", "The access log; everything else goes to stderr."),
+        row("", "telemetry", Kind::Table("telemetry"), "", "Spans and request ids. Metrics are on the admin port and need no key."),
         row("", "limits", Kind::Table("limits"), "", "Every bound; see `docs/limits.md`."),
         row("", "error_pages", Kind::Table("error_pages"), "", "Pages for the errors that the server makes itself: no route, no such method, TRACE, and errors of `static` for which the route has no page. Not for `respond`, whose answer is as it is written, nor for what is refused before a request is understood (400, 408, 413, 414, 417, 431, 501, 505), for limits (`connections`, `wait_timeout`: 503) and for a file that fails while it is sent: those keep their short text."),
         row("", "route", Kind::Tables("route"), "", "What answers which requests. Host, then `exact` before the longest `path`, then method; the order in the file does not matter. Without any route the directory given to `serve` (else `/srv`) is served."),
         row("server", "listen", Kind::Texts, r#"["[::]:8080"]"#, "Addresses for plain HTTP. `[::]` falls back to `0.0.0.0` where IPv6 is off."),
-        row("server", "admin", Kind::AddressOrOff, r#""127.0.0.1:8081""#, "Where `/livez` and `/readyz` are served."),
+        row("server", "admin", Kind::AddressOrOff, r#""127.0.0.1:8081""#, "Where `/livez`, `/readyz` and `/metrics` are served."),
         row("server", "workers", Kind::WordOrInteger("auto", 1, WORKERS_MAX), r#""auto""#, "Worker threads; `auto` is the smaller of the cores we may use and the CPU quota, rounded up."),
         row("server", "drain", Kind::Table("server.drain"), "", "What a signal to stop begins."),
-        no_effect(row("server", "trusted_proxies", Kind::Texts, "[]", "Networks (CIDR) whose forwarding fields are believed.")),
+        row("server", "trusted_proxies", Kind::Texts, "[]", "Networks (CIDR) of peers that are believed: their `traceparent` and `tracestate`, their `X-Request-Id`, and their wish for `Server-Timing` (`Want-Server-Timing: 1`). From everybody else these fields are ignored. Fields about the client's address (`Forwarded`, `X-Forwarded-For`) are not read yet."),
         row("server.drain", "delay", Kind::Duration(DRAIN_MS_MAX), r#""0s""#, "Time for load balancers to notice: `/readyz` says 503 while requests are still taken."),
         row("server.drain", "timeout", Kind::Duration(DRAIN_MS_MAX), r#""8s""#, "From the end of the delay; what still runs then is cut."),
         not_built(row("tls", "listen", Kind::Texts, r#"["[::]:8443"]"#, "Addresses for HTTPS.")),
@@ -157,6 +156,10 @@ fn before_limits() -> Vec<Key> {
         row("log", "access", Kind::WordOrTable(ACCESS_WORDS, "log.access"), r#""json""#, "Form of the access log, which goes to stdout; or a table with `format` and `file`."),
         row("log.access", "format", Kind::Word(ACCESS_WORDS), r#""json""#, "Form of its lines."),
         row("log.access", "file", Kind::Text, "", "File that it is appended to instead of stdout."),
+        row("telemetry", "traces", Kind::Word(TRACES_WORDS), r#""auto""#, "Send spans to an OpenTelemetry collector. `auto`: where the environment names one (`OTEL_EXPORTER_OTLP_ENDPOINT`, or `OTEL_TRACES_EXPORTER=otlp`). Where to, how and how many is said by the standard `OTEL_*` variables; see `docs/observability.md`."),
+        row("telemetry", "slow", Kind::Duration(SLOW_MS_MAX), "", "Requests that took longer have a span too, whatever the sampler said. Without this key the sampler has the last word."),
+        row("telemetry", "errors", Kind::Boolean, "true", "Every answer with 500 to 599 has a span too, but not 501 and 505 for a method or version that nobody knows."),
+        row("telemetry", "request_id", Kind::Boolean, "false", "Every request has an id: `X-Request-Id` of a trusted proxy, or else a new one. It is in the answer, in the JSON access log and in the span."),
     ]
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `raw` is the config as it was typed, `checked` as it is meant; `keys` is the one table of all keys.
 //! In between, `check`, `route`, `headers`, `cors`, `respond`, `json`, `redirect`, `statics`, `compress`,
-//! `cache_control`, `file_headers` and `error_pages` read one slice each, by the
+//! `cache_control`, `file_headers`, `error_pages` and `telemetry` read one slice each, by the
 //! readers in `read`, and tell `report` what they find. This room opens no socket, and no file but the
 //! config, a `body_file`, and the roots and pages that it looks at.
 
@@ -34,6 +34,7 @@ mod respond;
 mod route;
 pub mod schema;
 mod statics;
+mod telemetry;
 mod units;
 
 #[cfg(test)]
@@ -109,6 +110,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
 
     let server = check::server(&root, source.is_dev, &mut report);
     let log = check::log(&root, &mut report);
+    let telemetry = telemetry::read(&root, &source.environment, &mut report);
     let limits = check::limits(&root, &mut report);
     let error_pages = error_pages::of_site(&root, &mut report);
     let mut routes = route::routes(&root, &source.environment, &mut report);
@@ -122,7 +124,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
     }
     let (settings, warnings) = report.finish()?;
     let digest = digest(&settings, &routes);
-    let config = Config { server, log, limits, routes, error_pages };
+    let config = Config { server, log, telemetry, limits, routes, error_pages };
     Ok(Loaded { config, warnings, settings, file: source.file.clone(), digest })
 }
 

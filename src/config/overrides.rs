@@ -55,12 +55,7 @@ pub(super) fn apply_environment(root: &mut Table, environment: &Environment, rep
                 report.problem(&origin, format!("{message}, expected no such variable"), None);
             }
             (_, None) => report.problem(&origin, "expected UTF-8".to_owned(), None),
-            (state, Some(value)) => {
-                if state == State::NoEffect {
-                    report.warning(&origin, &format!("{}.{} has no effect yet", key.table, key.name));
-                }
-                set(root, key, from_text(key, value, &origin), &origin);
-            }
+            (State::Works, Some(value)) => set(root, key, from_text(key, value, &origin), &origin),
         }
     }
 }

@@ -175,9 +175,6 @@ fn prune_table(table: &mut Table, name: &'static str, report: &mut Report<'_>) {
             table.excused.push(entry.name);
             continue;
         }
-        if key.state == State::NoEffect {
-            report.warning(&entry.at, &format!("{} has no effect yet", entry.node.key));
-        }
         prune_value(&mut entry.node.value, key, report);
         table.entries.push(entry);
     }

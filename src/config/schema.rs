@@ -44,11 +44,7 @@ fn property(key: &Key) -> Value {
         return json!({ "not": {}, "description": format!("Not built yet. {}", key.doc) });
     }
     let mut property = kind(key.kind);
-    let doc = match key.state {
-        State::NoEffect => format!("No effect yet. {}", key.doc),
-        _ => key.doc.to_owned(),
-    };
-    property["description"] = json!(doc);
+    property["description"] = json!(key.doc);
     // The default of the table is TOML; of a plain value that is JSON as well.
     if let Ok(default) = serde_json::from_str::<Value>(&key.default) {
         property["default"] = default;

@@ -7,6 +7,7 @@ mod documents;
 mod fields;
 mod pages;
 mod sources;
+mod telemetry;
 mod values;
 
 /// Loads `text` as `scalws.toml` with these variables.
@@ -161,14 +162,6 @@ fn five_mistakes_are_five_lines_in_their_order() {
             "@14:19: route.redirect.to: expected one slash at its start, as \"//\" would begin a host, found \"//evil\"",
         ],
     );
-}
-
-#[test]
-fn what_has_no_effect_yet_is_a_warning() {
-    let text = "[server]\ntrusted_proxies = [\"10.0.0.0/8\"]\n[[route]]\npath = \"/\"\n\
-                static = { root = \"src\", compress = true, revalidate = \"1s\" }";
-    let warnings = load_with(text, &[]).unwrap().warnings;
-    assert_eq!(warnings, ["scalws.toml:2:1: server.trusted_proxies has no effect yet"]);
 }
 
 mod soup {

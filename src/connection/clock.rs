@@ -22,7 +22,7 @@ impl Default for Clock {
 impl Clock {
     /// Appends the current IMF-fixdate.
     pub fn push_date(&self, out: &mut Vec<u8>) {
-        let (now, _) = clock::wall_coarse();
+        let now = clock::wall_coarse_s();
         if now != self.second.get() {
             // Outside the years 0–9999 the last good date stays: the machine's clock is broken.
             if let Some(date) = http_date(now)

@@ -32,6 +32,8 @@ pub struct Cache<V> {
     weight: usize,
     /// Of those in the small queue.
     small_weight: usize,
+    /// Values that made room for others.
+    evicted: u64,
 }
 
 #[derive(Debug)]
@@ -57,6 +59,7 @@ impl<V> Cache<V> {
             weight_max,
             weight: 0,
             small_weight: 0,
+            evicted: 0,
         }
     }
 
@@ -143,6 +146,12 @@ impl<V> Cache<V> {
         (self.slots.len(), self.weight)
     }
 
+    /// Values that made room for others since the start.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
     fn lighten(&mut self) {
         while self.weight > self.weight_max && !self.slots.is_empty() {
             self.evict();
@@ -180,6 +189,7 @@ impl<V> Cache<V> {
         if let Some(slot) = self.slots.remove(key) {
             self.weight -= slot.weight;
             self.small_weight -= if slot.is_main { 0 } else { slot.weight };
+            self.evicted += 1;
         }
     }
 

@@ -27,11 +27,13 @@ pub use root::{Refresher, Root, View};
 pub use sidecar::{Chosen, Sought, Unfit};
 pub use version::Version;
 
+use crate::offload::Why;
+
 /// An answer that is there, or one that the worker may not wait for.
 #[derive(Debug)]
 pub enum Step<T> {
     /// Known at once.
     Ready(T),
-    /// The kernel would have to wait: go to the offload pool.
-    Wait,
+    /// The kernel would have to wait, for this reason: go to the offload pool.
+    Wait(Why),
 }

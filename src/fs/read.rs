@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::fs::{Miss, Mode, OpenFile, Step, Version, device};
 use crate::limits::{FILE_CHUNK_BYTES, OPEN_FILE_YOUNG_MS, SETTLE_MS, WARM_BYTES, WARM_MS_MAX};
-use crate::offload::Full;
+use crate::offload::{Full, Why};
 use crate::sys::clock;
 use crate::sys::file::{Wait, fstat, read_at};
 
@@ -51,18 +51,28 @@ pub fn resident(
         Mode::Remote => (Wait::May, 0),
     };
     if bytes_max == 0 {
-        return Step::Wait;
+        return Step::Wait(why_not(file.mode()));
     }
     match read_at(file.fd(), buffer, bytes_max, offset, wait) {
         Err(error) => match error.raw_os_error() {
-            Some(libc::EAGAIN) => Step::Wait,
+            Some(libc::EAGAIN) => Step::Wait(Why::ColdData),
             Some(libc::EOPNOTSUPP) => {
                 device::remember_no_nowait(file.stat().device);
-                Step::Wait
+                Step::Wait(Why::NoNowait)
             }
             _ => Step::Ready(Err(error)),
         },
         count => Step::Ready(count),
+    }
+}
+
+/// Why bytes of such a file are not read on a worker, where they are not.
+#[must_use]
+pub fn why_not(mode: Mode) -> Why {
+    match mode {
+        Mode::Remote => Why::Remote,
+        Mode::OpenInline => Why::NoNowait,
+        Mode::Inline | Mode::Memory => Why::ColdData,
     }
 }
 
@@ -99,7 +109,7 @@ fn fill(
             Step::Ready(Ok(0)) => return Step::Ready(Err(Miss::Busy(shrunk()))),
             Step::Ready(Ok(_)) => {}
             Step::Ready(Err(error)) => return Step::Ready(Err(error.into())),
-            Step::Wait => return Step::Wait,
+            Step::Wait(why) => return Step::Wait(why),
         }
     }
 }
@@ -118,7 +128,7 @@ pub(in crate::fs) fn part_waiting(file: &OpenFile, offset: u64, size: u64) -> Re
     });
     match outcome {
         Step::Ready(result) => result.map(|()| buffer),
-        Step::Wait => unreachable!("a read that may wait never says so"),
+        Step::Wait(_) => unreachable!("a read that may wait never says so"),
     }
 }
 

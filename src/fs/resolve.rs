@@ -9,7 +9,7 @@ use crate::fs::root::Directory;
 use crate::fs::sidecar::{self, Chosen, Sought};
 use crate::fs::{Miss, Mode, OpenFile, Step, content_tag, device, read};
 use crate::limits::{FILE_INLINE_BYTES_MAX, RESOLVE_MS_MAX, RESOLVE_TRIES_AT_ONCE, RESOLVE_TRIES_MAX};
-use crate::offload::Lane;
+use crate::offload::{Lane, Why};
 use crate::sys::file::{self, Kind, Stat};
 
 /// Whether symbolic links that stay beneath the root are followed.
@@ -56,10 +56,10 @@ pub(in crate::fs) fn open_cached(
                 && content_tag::known(&stat).is_none() =>
         {
             // Its tag has to be read from its content first.
-            Step::Wait
+            Step::Wait(Why::ContentTag)
         }
         Step::Ready(Ok((fd, stat, mode))) => Step::Ready(classify(fd, stat, mode, lane)),
-        Step::Wait => Step::Wait,
+        Step::Wait(why) => Step::Wait(why),
     }
 }
 
@@ -73,7 +73,7 @@ pub(in crate::fs) fn look_cached(
 ) -> Step<Result<Stat, Miss>> {
     match resolve_cached(directory, path, file::OPEN_LOOK, links, lane, mode_of) {
         Step::Ready(opened) => Step::Ready(opened.map(|(_, stat, _)| stat)),
-        Step::Wait => Step::Wait,
+        Step::Wait(why) => Step::Wait(why),
     }
 }
 
@@ -93,11 +93,11 @@ fn resolve_cached(
         Ok(fd) => fd,
         Err(error) => {
             return match error.raw_os_error() {
-                Some(libc::EAGAIN) => Step::Wait,
+                Some(libc::EAGAIN) => Step::Wait(Why::ColdName),
                 // Another mount or an escape: the pool tells them apart.
-                Some(libc::EXDEV) if !directory.may_cross_mounts => Step::Wait,
+                Some(libc::EXDEV) if !directory.may_cross_mounts => Step::Wait(Why::Mount),
                 // A directory that may be passed but not listed is still a directory.
-                Some(libc::EACCES) => Step::Wait,
+                Some(libc::EACCES) => Step::Wait(Why::Permission),
                 _ => Step::Ready(Err(error.into())),
             };
         }
@@ -110,7 +110,7 @@ fn resolve_cached(
     if mode == Mode::Remote {
         // It was opened all the same: a remote file system behind mounts that looked local.
         lane.detach(move || drop(fd));
-        return Step::Wait;
+        return Step::Wait(Why::Remote);
     }
     Step::Ready(Ok((fd, stat, mode)))
 }
@@ -130,7 +130,7 @@ pub(in crate::fs) fn open_waiting(
     for (number, one) in sought.iter().enumerate() {
         let chosen = match sidecar::choose(&one.path, &one.endings, open, look) {
             Step::Ready(chosen) => chosen,
-            Step::Wait => unreachable!("what may wait never says so"),
+            Step::Wait(_) => unreachable!("what may wait never says so"),
         };
         match chosen {
             Ok(chosen @ Chosen { found: Found::Directory, .. }) => {

@@ -15,7 +15,7 @@ use crate::fs::listing::{self, Entries, OrListed, Wanted};
 use crate::fs::resolve::{self, Found, Links, Support};
 use crate::fs::sidecar::{self, Chosen, Sought};
 use crate::fs::{Miss, Mode, Step, device};
-use crate::offload::{Full, Lane, Pool};
+use crate::offload::{Full, Lane, Pool, Why};
 use crate::sys::file::{self, Stat};
 
 /// The directory behind a root's path at one time.
@@ -224,7 +224,8 @@ impl View {
         self.follow();
         let directory = self.directory.borrow();
         if directory.mode == Mode::Remote || !self.root.support.cached {
-            return Step::Wait;
+            let is_remote = directory.mode == Mode::Remote;
+            return Step::Wait(if is_remote { Why::Remote } else { Why::NoResolveCached });
         }
         let (links, lane) = (self.root.links, self.root.lane);
         let mode_of = |stat: &Stat, fd: BorrowedFd<'_>| self.mode_of(stat, fd);
@@ -360,7 +361,7 @@ mod tests {
         let mut remote = Directory::open(house).unwrap();
         remote.mode = Mode::Remote;
         *root.current.lock().unwrap() = Arc::new(remote);
-        assert!(matches!(View::new(&root).open(b"Cargo.toml", &[]), Step::Wait));
+        assert!(matches!(View::new(&root).open(b"Cargo.toml", &[]), Step::Wait(Why::Remote)));
         // What was opened all the same is closed there.
         assert_eq!(pool.taken(), 0);
     }

@@ -8,9 +8,10 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::fs::read::Warm;
+use crate::fs::read::{Warm, why_not};
 use crate::fs::{Mode, OpenFile, Step, device};
 use crate::limits::{FILE_CHUNK_BYTES, RESIDENT_FILES, RESIDENT_MS, RESIDENT_WINDOWS};
+use crate::offload::Why;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::sys::{file, socket};
 
@@ -87,7 +88,7 @@ pub fn resident_bytes(
         return Step::Ready(Ok(known));
     }
     if of.mode() != Mode::Inline {
-        return Step::Wait;
+        return Step::Wait(why_not(of.mode()));
     }
     let now_ms = monotonic_coarse_ms();
     let wanted = offset.saturating_add(bytes_max as u64).div_ceil(WINDOW_BYTES).saturating_mul(WINDOW_BYTES);
@@ -97,7 +98,7 @@ pub fn resident_bytes(
             // Not by `warm`, which may be over: a worker can lose its core for longer.
             Step::Ready(Ok(usize::try_from(reached - offset).unwrap_or(bytes_max).min(bytes_max)))
         }
-        Ok(_) => Step::Wait,
+        Ok(_) => Step::Wait(Why::ColdData),
         Err(error) => Step::Ready(Err(error)),
     }
 }
@@ -243,7 +244,7 @@ mod tests {
             &Resident::default(),
         ) {
             Step::Ready(bytes) => bytes.ok(),
-            Step::Wait => None,
+            Step::Wait(_) => None,
         };
         let soon = monotonic_coarse_ms() + 60_000;
         assert_eq!(bytes(Mode::Memory, &mut Warm::default()), Some(100));

@@ -64,7 +64,7 @@ pub(in crate::fs) fn choose(
     for (number, ending) in endings.iter().enumerate() {
         let found = match open(&[path, ending.as_bytes()].concat()) {
             Step::Ready(found) => found,
-            Step::Wait => return Step::Wait,
+            Step::Wait(why) => return Step::Wait(why),
         };
         let found = match found {
             Ok(found @ Found::File(..)) => found,
@@ -80,7 +80,7 @@ pub(in crate::fs) fn choose(
                 Step::Ready(Ok(stat)) if stat.kind == Kind::Regular => Some(stat),
                 // An orphan stands for nothing: what the original's name leads to is the answer.
                 Step::Ready(_) => break,
-                Step::Wait => return Step::Wait,
+                Step::Wait(why) => return Step::Wait(why),
             };
         }
         let (Found::File(file, _), Some(original)) = (&found, &original) else { continue };
@@ -91,7 +91,7 @@ pub(in crate::fs) fn choose(
     }
     match open(path) {
         Step::Ready(found) => Step::Ready(found.map(|found| Chosen { found, sidecar: None, passed_over })),
-        Step::Wait => Step::Wait,
+        Step::Wait(why) => Step::Wait(why),
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::fs::{Mode, OpenFile};
-    use crate::offload::Offload;
+    use crate::offload::{Offload, Why};
 
     fn stat(size: u64, mtime_s: i64, mtime_ns: u32) -> Stat {
         Stat {
@@ -142,10 +142,12 @@ mod tests {
     fn a_worker_that_would_wait_chooses_nothing() {
         let ready = |_: &[u8]| Step::Ready(Ok(Found::Directory));
         let look = |_: &[u8]| Step::Ready(Ok(stat(1, 1, 1)));
-        let is_wait = |step| matches!(step, Step::Wait);
+        let is_wait = |step| matches!(step, Step::Wait(_));
         assert!(!is_wait(choose(b"x", &[".br"], ready, look)));
         let waits_for = |name: &'static [u8]| {
-            move |path: &[u8]| if path == name { Step::Wait } else { Step::Ready(Err(Miss::NotFound)) }
+            move |path: &[u8]| {
+                if path == name { Step::Wait(Why::ColdName) } else { Step::Ready(Err(Miss::NotFound)) }
+            }
         };
         for name in [b"x.br" as &[u8], b"x.gz", b"x"] {
             assert!(is_wait(choose(b"x", &[".br", ".gz"], waits_for(name), look)), "{}", name.escape_ascii());

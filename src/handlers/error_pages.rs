@@ -15,9 +15,11 @@ use crate::config::checked::{self, ErrorPage};
 use crate::fs::{Chosen, Found, Miss, OpenFile, Root, Sought, Step, View, read};
 use crate::limits::{ERROR_PAGE_REST_MS, ERROR_PAGE_WAIT_MS_MAX, FILE_INLINE_BYTES_MAX};
 use crate::message::{Answer, Body, Reply};
+use crate::offload::Why;
 use crate::semantics::mime;
 use crate::semantics::range::ByteRange;
 use crate::sys::clock;
+use crate::telemetry::facts;
 use crate::telemetry::log::{Level, Throttle};
 
 // A page that is gone is missed with every error.
@@ -88,9 +90,9 @@ impl ErrorPages {
         let may_wait = reply.status != 503;
         match page.at_once(may_wait) {
             Step::Ready(content) => Answer::Ready(page.on(reply, content)),
-            Step::Wait if !may_wait => Answer::Ready(reply),
-            Step::Wait => Answer::Wait(Box::pin(async move {
-                let content = page.waited_for().await;
+            Step::Wait(_) if !may_wait => Answer::Ready(reply),
+            Step::Wait(why) => Answer::Wait(Box::pin(async move {
+                let content = page.waited_for(why).await;
                 page.on(reply, content)
             })),
         }
@@ -122,28 +124,29 @@ impl Page {
             Step::Ready(Ok(Chosen { found: Found::File(file, _), .. })) => file,
             Step::Ready(Ok(_)) => return Step::Ready(Err(reason(&Miss::NotRegular))),
             Step::Ready(Err(miss)) => return Step::Ready(Err(reason(&miss))),
-            Step::Wait => return Step::Wait,
+            Step::Wait(why) => return Step::Wait(why),
         };
         let size = file.stat().size;
         if size > FILE_INLINE_BYTES_MAX {
-            return if may_wait { Step::Ready(Ok(whole(file))) } else { Step::Wait };
+            return if may_wait { Step::Ready(Ok(whole(file))) } else { Step::Wait(Why::ColdData) };
         }
         let mut content = Vec::new();
         match read::part_resident(&file, 0, size, &mut content) {
             Step::Ready(Ok(())) => Step::Ready(Ok(Body::Owned(content))),
             Step::Ready(Err(miss)) => Step::Ready(Err(reason(&miss))),
-            Step::Wait => Step::Wait,
+            Step::Wait(why) => Step::Wait(why),
         }
     }
 
     /// The page through the pool, in one hop with its first read, and within a bound: an error that is
     /// known must not become another because its page lies on a file system that hangs.
-    async fn waited_for(&self) -> Content {
+    async fn waited_for(&self, why: Why) -> Content {
         if clock::monotonic_coarse_ms() < self.pages.rests_until_ms.get() {
             return Err("too slow a moment ago");
         }
         let sought = Sought { path: self.path().to_vec(), endings: Vec::new() };
         let Ok(job) = self.pages.view.open_in_pool(vec![sought]) else { return Err("offload pool full") };
+        facts::hop(why);
         match tokio::time::timeout(Duration::from_millis(ERROR_PAGE_WAIT_MS_MAX), job).await {
             Ok(Ok((_, Chosen { found: Found::File(_, Some(content)), .. }))) => Ok(Body::Owned(content)),
             Ok(Ok((_, Chosen { found: Found::File(file, None), .. }))) => Ok(whole(file)),
@@ -234,6 +237,7 @@ mod tests {
         assert_eq!(pool.taken(), 0, "503 is no reason to ask the pool");
         assert_eq!(answer(&pages, 404), (404, "hop".to_owned()));
         assert_eq!(pool.taken(), 1);
+        assert_eq!(facts::taken().why, Some(Why::ContentTag));
         assert_eq!(answer(&pages, 304).0, 304);
         assert_eq!(pool.taken(), 1);
         // Warm or not: read here, so that the engine has nothing to fail at.
@@ -252,9 +256,11 @@ mod tests {
         assert_eq!((pool.taken(), pool.jobs()), (2, 2));
         assert_eq!(answer(&pages, 404), plain);
         assert_eq!((pool.taken(), pool.refused()), (2, 0), "it rests");
-        // Full is the same.
+        // Full is the same, and neither is a trip to the pool.
+        facts::begin(false);
+        assert_eq!(answer(&pages, 404), plain);
         assert_eq!(answer(&cold("full", pool), 404), plain);
-        assert_eq!(pool.refused(), 1);
+        assert_eq!((pool.refused(), facts::taken().hops), (1, 0));
         release.send(()).unwrap();
         drop(stuck);
     }

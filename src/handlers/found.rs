@@ -3,13 +3,24 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::fs::{Chosen, Found, Miss};
+use crate::fs::{Chosen, Found, Miss, Mode};
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::miss;
 use crate::handlers::open_files::{Facts, Keep};
 use crate::handlers::representation::{self, Asked};
 use crate::handlers::sidecars::Probe;
 use crate::message::{Answer, Reply};
+use crate::telemetry::facts::{self, FileSystem};
+
+/// How the record of a request calls a mode.
+pub(super) fn file_system(mode: Mode) -> FileSystem {
+    match mode {
+        Mode::Inline => FileSystem::Inline,
+        Mode::Memory => FileSystem::Memory,
+        Mode::OpenInline => FileSystem::OpenInline,
+        Mode::Remote => FileSystem::Remote,
+    }
+}
 
 /// The answer to a path that led to no file.
 pub(super) fn nothing(miss: &Miss, keep: Option<&Keep>) -> Answer {
@@ -33,7 +44,10 @@ pub(super) fn found(
 ) -> Answer {
     let form = probe.form(&chosen, name);
     let (file, content) = match chosen.found {
-        Found::File(file, content) => (Arc::new(file), content),
+        Found::File(file, content) => {
+            facts::file_system(file_system(file.mode()));
+            (Arc::new(file), content)
+        }
         Found::Directory => {
             if let Some(keep) = keep {
                 keep.forget();

@@ -2,6 +2,8 @@
 //! escaped form, behind the start of a path: it can never start or extend an authority (case A04).
 
 use crate::config::checked;
+use crate::fs::Miss;
+use crate::handlers::miss;
 use crate::message::{Body, Fields, Reply};
 use crate::semantics::status;
 
@@ -63,6 +65,15 @@ pub fn to(status: u16, location: &[u8]) -> Reply {
     let location = String::from_utf8_lossy(location);
     let fields = Fields::of(&[("Content-Type", "text/plain; charset=utf-8"), ("Location", &location)]);
     Reply { status, fields, body: Body::Owned(text) }
+}
+
+/// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be
+/// another path (`%5C` is none of a name's bytes), and as it is browsers take it for a slash.
+pub(super) fn to_directory(relative: &[u8], location: &[u8]) -> Reply {
+    if relative.contains(&b'\\') {
+        return miss::reply(&Miss::NotFound);
+    }
+    to(308, location)
 }
 
 #[cfg(test)]

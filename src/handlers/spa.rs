@@ -12,9 +12,11 @@ use crate::handlers::miss;
 use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Probe, Sidecars};
 use crate::message::{Answer, Reply, Request};
+use crate::offload::Why;
 use crate::semantics::method::Method;
 use crate::semantics::navigation::{self, Asking};
 use crate::semantics::path::{SafePath, has_hidden_segment};
+use crate::telemetry::facts;
 
 /// Whether a miss for this request is answered with the page where a visitor goes there.
 pub(super) fn may_apply(spa: &Spa, request: &Request<'_>, path: &SafePath<'_>, relative: &[u8]) -> bool {
@@ -60,9 +62,9 @@ pub(super) fn or_page(
     match answer {
         Answer::Ready(miss) => match page.at_once(&Asked::of(request)) {
             Step::Ready(page) => page.unwrap_or(Answer::Ready(miss)),
-            Step::Wait => {
+            Step::Wait(why) => {
                 let asked = OwnedAsked::of(request);
-                Answer::Wait(Box::pin(async move { page.waited_for(&asked).await }))
+                Answer::Wait(Box::pin(async move { page.waited_for(why, &asked).await }))
             }
         },
         Answer::Wait(reply) => {
@@ -76,7 +78,7 @@ pub(super) fn or_page(
                 match page.at_once(&asked.borrowed()) {
                     Step::Ready(Some(page)) => page.settled().await,
                     Step::Ready(None) => reply,
-                    Step::Wait => page.waited_for(&asked).await,
+                    Step::Wait(why) => page.waited_for(why, &asked).await,
                 }
             }))
         }
@@ -99,19 +101,22 @@ impl Page {
             Step::Ready(Ok(chosen)) => Step::Ready(Some(self.describe(chosen, &probe, asked))),
             Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => Step::Ready(None),
             Step::Ready(Err(miss)) => Step::Ready(Some(Answer::Ready(miss::reply(&miss)))),
-            Step::Wait => Step::Wait,
+            Step::Wait(why) => Step::Wait(why),
         }
     }
 
-    async fn waited_for(&self, asked: &OwnedAsked) -> Reply {
+    async fn waited_for(&self, why: Why, asked: &OwnedAsked) -> Reply {
         let probe = self.sidecars.of_name(&self.spa.page);
         let sought = Sought { path: self.spa.page.clone(), endings: probe.endings().to_vec() };
         match self.view.open_in_pool(vec![sought]) {
             Err(full) => miss::pool_full(full),
-            Ok(found) => match found.await {
-                Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()).settled().await,
-                Err(miss) => miss::reply(&miss),
-            },
+            Ok(found) => {
+                facts::hop(why);
+                match found.await {
+                    Ok((_, chosen)) => self.describe(chosen, &probe, &asked.borrowed()).settled().await,
+                    Err(miss) => miss::reply(&miss),
+                }
+            }
         }
     }
 

@@ -15,8 +15,10 @@ use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Codings, Probe, Sidecars};
 use crate::handlers::{Headers, Listing, clean_urls, listing, miss, redirect, spa};
 use crate::message::{Answer, Fields, Reply, Request};
+use crate::offload::Why;
 use crate::semantics::method::Method;
 use crate::semantics::path::{SafePath, has_hidden_segment};
+use crate::telemetry::facts;
 
 const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 
@@ -48,6 +50,7 @@ struct Kept {
 
 /// What is needed of a request after its buffer is gone.
 struct Ask {
+    why: Why,
     /// In the order in which they are tried; the first is that of the request where it is no directory's.
     paths: Vec<Vec<u8>>,
     sidecars: Sidecars,
@@ -77,9 +80,8 @@ impl StaticFiles {
     ) -> StaticFiles {
         let compress = config.compress.clone().map(|compress| Rc::new(Compress::new(compress, store)));
         let codings = Codings { precompressed: config.precompressed, compress };
-        let index = config.index.clone();
         let cache_control = Rc::new(CacheControl::new(&config.cache_control, &config.headers));
-        let spa = config.spa.clone().map(Rc::new);
+        let (index, spa) = (config.index.clone(), config.spa.clone().map(Rc::new));
         let (view, clean_urls) = (Rc::new(View::new(root)), config.clean_urls);
         let kept = (config.revalidate_ms > 0).then(|| Kept {
             files: Rc::clone(open_files),
@@ -185,8 +187,13 @@ impl StaticFiles {
         key.extend_from_slice(&[sidecars.code(), u8::from(wants_index)]);
         key.extend_from_slice(relative);
         let answer = match files.find(&key, &self.view) {
-            Some(Known::Nothing) => Ok(Answer::Ready(miss::reply(&Miss::NotFound))),
+            Some(Known::Nothing) => {
+                facts::kept(facts::Kept::Nothing);
+                Ok(Answer::Ready(miss::reply(&Miss::NotFound)))
+            }
             Some(Known::File(entry)) if entry.is_unchanged() => {
+                facts::kept(facts::Kept::File);
+                facts::file_system(entry.file_system());
                 if files.takes(entry.size())
                     && let Some(bytes) = entry.fill()
                 {
@@ -194,7 +201,10 @@ impl StaticFiles {
                 }
                 Ok(open_files::serve(entry, files, &key, None, asked, sidecars.making()))
             }
-            _ => Err(Keep::new(files, &key, &self.view, *revalidate_ms, headers)),
+            known => {
+                facts::kept(if known.is_some() { facts::Kept::Changed } else { facts::Kept::Unknown });
+                Err(Keep::new(files, &key, &self.view, *revalidate_ms, headers))
+            }
         };
         *room.borrow_mut() = key;
         answer
@@ -202,13 +212,17 @@ impl StaticFiles {
 
     /// Opens a file. Where descriptors are short, those that are kept give way.
     fn open(&self, path: &[u8], endings: &[&'static str]) -> Step<Result<Chosen, Miss>> {
-        let opened = self.view.open(path, endings);
-        match &opened {
-            Step::Ready(Err(miss)) if miss.is_for_descriptors() && self.gives_way() => {
-                self.view.open(path, endings)
-            }
-            _ => opened,
+        let mut opened = self.view.open(path, endings);
+        if let Step::Ready(Err(miss)) = &opened
+            && miss.is_for_descriptors()
+            && self.gives_way()
+        {
+            opened = self.view.open(path, endings);
         }
+        if let Step::Ready(_) = &opened {
+            facts::looked_up();
+        }
+        opened
     }
 
     fn gives_way(&self) -> bool {
@@ -237,9 +251,10 @@ impl StaticFiles {
                 }
                 Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return nothing(&miss, keep.as_ref()),
-                Step::Wait => {
+                Step::Wait(why) => {
                     let rest = self.index[number..].iter().map(|name| [relative, name.as_bytes()].concat());
                     return self.wait(Ask {
+                        why,
                         paths: rest.collect(),
                         sidecars,
                         place: Place::Inside(page()),
@@ -257,7 +272,7 @@ impl StaticFiles {
                     keep.forget();
                 }
                 let (paths, place, asked) = (Vec::new(), Place::Inside(page), asked.to_owned());
-                self.wait(Ask { paths, sidecars, place, asked, keep })
+                self.wait(Ask { why: Why::Listing, paths, sidecars, place, asked, keep })
             }
         }
     }
@@ -283,19 +298,19 @@ impl StaticFiles {
                 }
                 Step::Ready(Ok(_) | Err(Miss::NotFound | Miss::NotRegular)) => {}
                 Step::Ready(Err(miss)) => return nothing(&miss, keep.as_ref()),
-                Step::Wait => first = Step::Wait,
+                Step::Wait(why) => first = Step::Wait(why),
             }
         }
         match first {
             Step::Ready(Ok(chosen)) => {
-                let directory = || to_directory(relative, &with_slash(path, query));
+                let directory = || redirect::to_directory(relative, &with_slash(path, query));
                 self.found(chosen, &probe, relative, asked, keep, directory)
             }
             Step::Ready(Err(miss)) => nothing(&miss, keep.as_ref()),
-            Step::Wait => {
+            Step::Wait(why) => {
                 let paths = std::iter::once(relative.to_vec()).chain(page).collect();
                 let (place, asked) = (Place::Outside(with_slash(path, query)), asked.to_owned());
-                self.wait(Ask { paths, sidecars, place, asked, keep })
+                self.wait(Ask { why, paths, sidecars, place, asked, keep })
             }
         }
     }
@@ -310,7 +325,7 @@ impl StaticFiles {
         let is_open = match first {
             Step::Ready(Ok(chosen)) => matches!(chosen.found, Found::Directory),
             Step::Ready(Err(miss)) => matches!(miss, Miss::NotFound | Miss::NotRegular),
-            Step::Wait => true,
+            Step::Wait(_) => true,
         };
         let page = || clean_urls::page_of(relative, relative.len() == path.decoded().len());
         (self.clean_urls && is_open).then(page).flatten()
@@ -330,50 +345,43 @@ impl StaticFiles {
 
     /// Has the whole resolution done in the pool, sidecars and originals in one job.
     fn wait(&self, ask: Ask) -> Answer {
-        let Ask { paths, sidecars, place, asked, keep } = ask;
-        let sought = paths.iter().map(|path| {
-            let endings = sidecars.of_name(path).endings().to_vec();
-            Sought { path: path.clone(), endings }
-        });
-        let sought = sought.collect();
-        let cache_control = Rc::clone(&self.cache_control);
+        let Ask { why, paths, sidecars, place, asked, keep } = ask;
+        let sought = paths
+            .iter()
+            .map(|path| Sought { path: path.clone(), endings: sidecars.of_name(path).endings().to_vec() })
+            .collect();
+        let (cache_control, kept) = (Rc::clone(&self.cache_control), keep.clone());
         let (location, page) = match place {
             Place::Outside(location) => (Some(location), None),
             Place::Inside(page) => (None, page),
         };
-        let kept = keep.clone();
         let describe = move |number: usize, chosen, asked: &OwnedAsked| {
             let path = &paths[number];
             let directory = || match &location {
-                Some(location) if number == 0 => to_directory(path, location),
+                Some(location) if number == 0 => redirect::to_directory(path, location),
                 // One with the name of an index or of a page stands for nothing.
                 _ => miss::reply(&Miss::NotFound),
             };
             let (probe, keep) = (sidecars.of_name(path), keep.as_ref());
             found(chosen, &probe, path, &asked.borrowed(), &cache_control, keep, directory)
         };
-        if let Some(page) = page {
-            return listing::answer(&self.view, sought, page, asked, describe);
+        let answer = match page {
+            Some(page) => listing::answer(&self.view, sought, page, asked, describe),
+            None => match self.view.open_in_pool(sought) {
+                Err(full) => Answer::Ready(miss::pool_full(full)),
+                Ok(job) => Answer::Wait(Box::pin(async move {
+                    match job.await {
+                        Ok((number, chosen)) => describe(number, chosen, &asked).settled().await,
+                        Err(miss) => nothing(&miss, kept.as_ref()).settled().await,
+                    }
+                })),
+            },
+        };
+        if let Answer::Wait(_) = &answer {
+            facts::sent_to_pool(why);
         }
-        match self.view.open_in_pool(sought) {
-            Err(full) => Answer::Ready(miss::pool_full(full)),
-            Ok(job) => Answer::Wait(Box::pin(async move {
-                match job.await {
-                    Ok((number, chosen)) => describe(number, chosen, &asked).settled().await,
-                    Err(miss) => nothing(&miss, kept.as_ref()).settled().await,
-                }
-            })),
-        }
+        answer
     }
-}
-
-/// The redirect to a directory's own path. Not where its name holds a backslash: escaped it would be
-/// another path (`%5C` is none of a name's bytes), and as it is browsers take it for a slash.
-fn to_directory(relative: &[u8], location: &[u8]) -> Reply {
-    if relative.contains(&b'\\') {
-        return miss::reply(&Miss::NotFound);
-    }
-    redirect::to(308, location)
 }
 
 /// The path with its slash and the query as it was: path-absolute with one leading slash, so that it

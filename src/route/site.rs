@@ -14,6 +14,7 @@ use crate::message::{Answer, Fields, Reply, Request, Service, Where};
 use crate::route::table::{Match, Table};
 use crate::semantics::method::Method;
 use crate::semantics::path::SafePath;
+use crate::telemetry::facts;
 
 /// Methods that an answer about the whole server names.
 const EVERY_METHOD: &str = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
@@ -31,6 +32,8 @@ pub struct Site {
 /// What a route leads to.
 #[derive(Debug)]
 struct Entry {
+    /// Of the route, from 1 on, for those who count.
+    number: u16,
     handler: Handler,
     headers: Headers,
     /// None for what the operator wrote as it is: `respond` and `redirect`.
@@ -61,7 +64,7 @@ impl Site {
             ErrorPages::of_site(config, roots.last().expect("an open root for the pages of the site"))
         });
         let mut roots = roots.iter();
-        let handlers = routes.iter().map(|route| {
+        let handlers = routes.iter().zip(1_usize..).map(|(route, number)| {
             let mut error_pages = ErrorPages::default();
             let (handler, headers) = match &route.handler {
                 // Nothing of it differs from answer to answer, so it is put together at once.
@@ -88,7 +91,8 @@ impl Site {
                 }
             };
             let cors = route.cors.as_ref().map(|cors| Cors::new(cors, route));
-            (route, Rc::new(Entry { handler, headers, error_pages, cors }))
+            let number = u16::try_from(number).unwrap_or(u16::MAX);
+            (route, Rc::new(Entry { number, handler, headers, error_pages, cors }))
         });
         let table = Table::new(handlers);
         Site { table, error_pages: of_site, has_cors: routes.iter().any(|route| route.cors.is_some()) }
@@ -125,6 +129,7 @@ impl Site {
             && let Some(taker) = self.table.find_either(request.authority, path, [Method::Options, method])
             && Rc::ptr_eq(asked, taker)
         {
+            facts::route(asked.number);
             return Some(cors.preflight(preflight));
         }
         // An OPTIONS as any other, but for what would look like leave.
@@ -160,6 +165,7 @@ impl Service for Site {
         }
         match self.table.find(request.authority, path, request.method) {
             Match::Found(entry, covered) => {
+                facts::route(entry.number);
                 let answer = entry.headers.on(entry.error_pages.on(match &entry.handler {
                     Handler::Respond(respond) => Answer::Ready(respond.answer()),
                     Handler::Redirect(redirect) => {

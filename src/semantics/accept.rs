@@ -1,4 +1,5 @@
-//! Accept (RFC 9110 §12.5.1), as far as a choice between HTML and JSON needs it.
+//! Accept (RFC 9110 §12.5.1), as far as a choice between HTML and JSON, or between the two forms of
+//! metrics, needs it.
 
 use crate::semantics::encoding::{is_token_byte, trim, weight};
 
@@ -29,6 +30,35 @@ pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     }
     let [html, json] = kinds.map(|kind| kind.best.unwrap_or_default());
     json.weight > 0 && (json.weight, json.rank) > (html.weight, html.rank)
+}
+
+/// Whether a client asks for `application/openmetrics-text` by name, and likes it as much as `text/plain`.
+/// Parameters beside the weight (`version`, `escaping`) are for a client that can read more than one form
+/// of it. A list that breaks the grammar asks for nothing.
+#[must_use]
+pub fn prefers_openmetrics<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
+    let (mut open, mut plain) = (0, 0);
+    for value in values {
+        let mut rest = value;
+        while !rest.is_empty() {
+            let Some((element, tail)) = split_element(rest) else { return false };
+            rest = tail;
+            let element = trim(element);
+            if element.is_empty() {
+                continue;
+            }
+            let Some(range) = Range::parse(element) else { return false };
+            let is = |main: &[u8], sub: &[u8]| {
+                range.main.eq_ignore_ascii_case(main) && range.sub.eq_ignore_ascii_case(sub)
+            };
+            if is(b"application", b"openmetrics-text") {
+                open = range.weight.max(open);
+            } else if is(b"text", b"plain") {
+                plain = range.weight.max(plain);
+            }
+        }
+    }
+    open > 0 && open >= plain
 }
 
 /// Up to the next comma that is not in a quoted string, and what follows it. `None` where a string does
@@ -211,6 +241,26 @@ mod tests {
         check(&["application/json;charset=\"UTF-8\";q=0.5, text/html;q=0.4"], true);
         check(&["text/html;charset=utf-8;q=0.2, text/html, application/json;q=0.5"], true);
         check(&[",, application/json ,"], true);
+    }
+
+    #[test]
+    fn openmetrics_is_for_those_who_name_it() {
+        let prefers = |value: &str| prefers_openmetrics([value.as_bytes()].into_iter());
+        for (value, expected) in [
+            ("", false),
+            ("*/*", false),
+            ("application/openmetrics-text", true),
+            (
+                "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+                true,
+            ),
+            ("application/openmetrics-text;q=0.1, text/plain", false),
+            ("application/openmetrics-text;q=0", false),
+            ("application/openmetrics-text;version=1.0.0;q=2", false),
+            ("text/plain;note=\"application/openmetrics-text\"", false),
+        ] {
+            assert_eq!(prefers(value), expected, "{value}");
+        }
     }
 
     #[test]

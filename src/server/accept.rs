@@ -19,6 +19,7 @@ use crate::connection::socket::Socket;
 use crate::connection::{Context, h1};
 use crate::handlers::OpenFiles;
 use crate::sys::{self, accept::has_queued};
+use crate::telemetry::kinds::Limited;
 use crate::telemetry::log::{self, Level};
 
 /// Pause after an accept that found no descriptor or no memory: the next one would fail as well.
@@ -134,13 +135,14 @@ impl Door {
                 tokio::task::spawn_local(h1::serve(socket, client, Rc::clone(&self.context), place));
             }
             None if Rc::strong_count(&self.refusals) <= REFUSALS_MAX => {
+                self.context.counters.refused(Limited::Connections);
                 let telling = Rc::clone(&self.refusals);
                 tokio::task::spawn_local(async move {
                     let _ = tokio::time::timeout(REFUSAL_TIME, refuse(socket)).await;
                     drop(telling);
                 });
             }
-            None => {}
+            None => self.context.counters.refused(Limited::Connections),
         }
     }
 }

@@ -28,7 +28,7 @@ const CONNECTIONS_MAX: u64 = 64;
 ///
 /// # Errors
 /// The thread or its runtime cannot be started.
-pub(super) fn start(listener: TcpListener, reported: Arc<Shared>) -> io::Result<()> {
+pub(super) fn start(listener: TcpListener, reported: Report) -> io::Result<()> {
     let address = listener.local_addr()?.to_string();
     let (report, registered) = mpsc::channel();
     std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
@@ -43,18 +43,18 @@ pub(super) fn start(listener: TcpListener, reported: Arc<Shared>) -> io::Result<
     Ok(())
 }
 
-async fn work(listener: TcpListener, reported: Arc<Shared>, report: mpsc::Sender<io::Result<()>>) {
+async fn work(listener: TcpListener, reported: Report, report: mpsc::Sender<io::Result<()>>) {
     let listener = match watch(listener) {
         Ok(listener) => listener,
         Err(error) => return drop(report.send(Err(error))),
     };
     let access = AccessLog::new(AccessFormat::Off, None);
-    let service = Box::new(Admin::new(Report(reported)));
+    let service = Box::new(Admin::new(reported));
     let context = Rc::new(Context::new(Limits::default(), access, Arc::default(), service));
     // The figure in the log is of the site, not of a probe.
     context.keep_first_ok_quiet();
     // Its own connection count, and a phase that never drains.
-    let own = Arc::new(Shared::new(0, CONNECTIONS_MAX));
+    let own = Arc::new(Shared::new(0, CONNECTIONS_MAX, 0));
     tokio::task::spawn_local(accept(listener, Rc::clone(&context), None, own));
     // Whoever started this thread waits for the report.
     let _ = report.send(Ok(()));

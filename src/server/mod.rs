@@ -6,9 +6,11 @@ mod admin;
 pub mod explain;
 pub mod health;
 mod listen;
+mod metrics;
 mod run;
 mod start;
 mod shared;
+mod told;
 mod worker;
 
 pub use run::run;

@@ -23,11 +23,11 @@ const DRAIN_LOOK: Duration = Duration::from_millis(5);
 /// How long the workers may take to hand over their last log lines.
 const ENDING_TIME: Duration = Duration::from_millis(500);
 
-/// Serves `config` until a signal ends it. The exit code of the process.
+/// Serves `config`, whose digest is told to whoever asks, until a signal ends it. The exit code of the process.
 ///
 /// # Errors
 /// One line that names what could not be started and what to do.
-pub fn run(config: Config) -> Result<u8, String> {
+pub fn run(config: Config, digest: String) -> Result<u8, String> {
     let runtime =
         Builder::new_current_thread().enable_io().enable_time().build().map_err(|error| error.to_string())?;
     runtime.block_on(async {
@@ -40,7 +40,7 @@ pub fn run(config: Config) -> Result<u8, String> {
             .name("start".to_owned())
             .spawn(move || {
                 // Nobody listens any more where a signal was quicker.
-                let _ = started.send(prepare(config));
+                let _ = started.send(prepare(config, digest));
             })
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         let prepared = tokio::select! {
@@ -113,7 +113,7 @@ async fn live(config: &checked::Server, mut signals: Signals, running: &Running)
 
 /// Waits for a signal, drains, and hands over the last log lines. A second signal ends at once.
 async fn leave(config: &checked::Server, signals: &mut Signals, running: &Running) -> u8 {
-    let Running { shared, access_sink, .. } = running;
+    let Running { shared, access_sink, exporter, .. } = running;
     let first = signals.ending().await;
     let fields = json!({ "signal": first.as_raw_value(), "delay_ms": as_ms(config.drain_delay),
         "timeout_ms": as_ms(config.drain_timeout), "connections": shared.connections.load(Ordering::Relaxed) });
@@ -124,6 +124,9 @@ async fn leave(config: &checked::Server, signals: &mut Signals, running: &Runnin
     };
     let cut = shared.connections.load(Ordering::Acquire);
     end(shared).await;
+    // At once, so that it has its time while the log has its own. A second signal waits for nobody.
+    let exporting =
+        exporter.as_ref().filter(|_| second.is_none()).map(|exporter| (exporter, exporter.stop()));
     let code = match second {
         None => 0,
         Some(second) => u8::try_from(128 + second.as_raw_value()).unwrap_or(255),
@@ -131,7 +134,13 @@ async fn leave(config: &checked::Server, signals: &mut Signals, running: &Runnin
     if let Some(sink) = access_sink {
         sink.flush();
     }
-    let fields = json!({ "connections_cut": cut, "exit_code": code, "offload": running.offloaded() });
+    let mut fields = json!({ "connections_cut": cut, "exit_code": code, "offload": running.offloaded() });
+    if let Some((exporter, end)) = exporting {
+        exporter.wait(end);
+    }
+    if let Some(exporter) = exporter {
+        fields["spans"] = exporter.tally.told();
+    }
     log::event(Level::Info, "stopped", &fields);
     log::flush();
     code

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
+use super::metrics::Sources;
 use crate::admin::Health;
 use crate::dev;
 use crate::limits::HEARTBEAT_MS_MAX;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::counters;
+use crate::telemetry::exposition::Form;
 
 /// Phase of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +45,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(workers: usize, connections_max: u64) -> Shared {
+    /// `routes`: how many have numbers of their own.
+    pub(super) fn new(workers: usize, connections_max: u64, routes: usize) -> Shared {
         Shared {
             phase: watch::Sender::new(Phase::Serving),
             connections: AtomicU64::new(0),
@@ -52,7 +55,7 @@ impl Shared {
             workers_running: AtomicU64::new(0),
             short_of_descriptors: Arc::default(),
             dev: None,
-            workers: (0..workers).map(|_| Arc::default()).collect(),
+            workers: (0..workers).map(|_| Arc::new(counters::Worker::new(routes))).collect(),
         }
     }
 
@@ -74,7 +77,11 @@ impl Drop for Place {
 }
 
 /// What the admin port reports.
-pub(super) struct Report(pub(super) Arc<Shared>);
+pub(super) struct Report {
+    pub(super) shared: Arc<Shared>,
+    /// `None` in tests of the rest.
+    pub(super) sources: Option<Sources>,
+}
 
 impl Health for Report {
     fn live(&self) -> Result<(), String> {
@@ -83,12 +90,16 @@ impl Health for Report {
             let age = now.saturating_sub(worker.last_beat_ms());
             (age > HEARTBEAT_MS_MAX).then(|| format!("worker {number} silent for {} s", age / 1000))
         };
-        let silent: Vec<_> = self.0.workers.iter().enumerate().filter_map(silent).collect();
+        let silent: Vec<_> = self.shared.workers.iter().enumerate().filter_map(silent).collect();
         if silent.is_empty() { Ok(()) } else { Err(silent.join(", ")) }
     }
 
     fn ready(&self) -> Result<(), String> {
-        if *self.0.phase.borrow() == Phase::Serving { Ok(()) } else { Err("draining".to_owned()) }
+        if *self.shared.phase.borrow() == Phase::Serving { Ok(()) } else { Err("draining".to_owned()) }
+    }
+
+    fn metrics(&self, form: Form) -> String {
+        self.sources.as_ref().map(|sources| sources.page(&self.shared, form)).unwrap_or_default()
     }
 }
 
@@ -98,8 +109,8 @@ mod tests {
 
     #[test]
     fn a_worker_that_stops_stamping_is_named_and_a_drain_is_not_ready() {
-        let shared = Arc::new(Shared::new(2, 10));
-        let report = Report(Arc::clone(&shared));
+        let shared = Arc::new(Shared::new(2, 10, 0));
+        let report = Report { shared: Arc::clone(&shared), sources: None };
         let now = monotonic_coarse_ms();
         shared.workers[0].beat(now);
         shared.workers[1].beat(now.saturating_sub(HEARTBEAT_MS_MAX + 2_000));
@@ -113,7 +124,7 @@ mod tests {
 
     #[test]
     fn places_are_given_back() {
-        let shared = Arc::new(Shared::new(1, 2));
+        let shared = Arc::new(Shared::new(1, 2, 0));
         let places = [shared.enter(), shared.enter(), shared.enter()];
         assert_eq!(places.iter().filter(|place| place.is_some()).count(), 2);
         // The refused one is counted for a moment only: its place was dropped with the refusal.

@@ -2,18 +2,18 @@
 //! be had is said in one line that names it and what to do.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
 use std::net::TcpListener;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use super::shared::Shared;
+use super::metrics::Sources;
+use super::shared::{Report, Shared};
+use super::told::{self, Told};
 use super::{admin, listen, worker};
-use crate::config::checked::{self, AccessFormat, Config};
+use crate::config::checked::{self, Config};
 use crate::dev;
 use crate::fs::{Links, Refresher, Root};
 use crate::handlers::compress::Store;
@@ -21,9 +21,9 @@ use crate::limits::{DESCRIPTORS_RESERVED, Limits};
 use crate::offload::{Offload, Pool};
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::sys::{cpu, process};
-use crate::telemetry::access;
 use crate::telemetry::log::{self, Level};
 use crate::telemetry::sink::Sink;
+use crate::telemetry::spans::Exporter;
 
 /// Threads of the offload pool for each worker.
 const OFFLOAD_THREADS_PER_WORKER: usize = 4;
@@ -34,6 +34,7 @@ pub(super) struct Running {
     pub(super) roots: Vec<Arc<Root>>,
     pub(super) refresher: Refresher,
     pub(super) access_sink: Option<Sink>,
+    pub(super) exporter: Option<Exporter>,
     pool: Pool,
 }
 
@@ -61,8 +62,9 @@ pub(super) struct Prepared {
     roots: Vec<Arc<Root>>,
     pool: Pool,
     dev: Option<Arc<dev::Changes>>,
-    access: checked::AccessFormat,
-    access_sink: Option<Sink>,
+    told: Told,
+    exporter: Option<Exporter>,
+    config_digest: String,
 }
 
 /// Opens listeners, roots, pool and logs, in an order in which a failure leaves nothing behind. May
@@ -70,8 +72,8 @@ pub(super) struct Prepared {
 ///
 /// # Errors
 /// One line that names what could not be opened and what to do.
-pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
-    let Config { server, log: log_config, mut limits, routes, error_pages } = config;
+pub(super) fn prepare(config: Config, config_digest: String) -> Result<Prepared, String> {
+    let Config { server, log: log_config, telemetry, mut limits, routes, error_pages } = config;
     let (workers, source) = worker_count(&server);
     limits.connections_max = affordable_connections(&mut limits);
     let threads = match usize::try_from(limits.offload_threads_max).unwrap_or(usize::MAX) {
@@ -91,11 +93,13 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
     let admin_listener = admin_listener.and_then(|mut listeners| listeners.pop());
     let roots = open_roots(&routes, error_pages.as_ref(), pool)?;
     let dev = server.is_dev.then(|| develop(&server, &roots)).transpose()?;
-    let access_sink = open_access_log(&log_config, &limits)?;
+    let access_sink = told::open_access_log(&log_config, &limits)?;
+    let (spans, exporter) = told::start_spans(&telemetry, &routes)?.unzip();
     let fields = json!({ "version": env!("CARGO_PKG_VERSION"), "workers": workers, "workers_from": source,
         "connections": limits.connections_max, "offload_threads": threads, "routes": routes.len() });
     log::event(Level::Info, "starting", &fields);
-    let access = log_config.access;
+    let (access, trusted) = (log_config.access, server.trusted_proxies);
+    let told = Told { access, access_sink, telemetry, trusted, spans };
     Ok(Prepared {
         limits,
         listeners,
@@ -105,8 +109,9 @@ pub(super) fn prepare(config: Config) -> Result<Prepared, String> {
         roots,
         pool,
         dev,
-        access,
-        access_sink,
+        told,
+        exporter,
+        config_digest,
     })
 }
 
@@ -124,10 +129,13 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
         roots,
         pool,
         dev,
-        access,
-        access_sink,
+        told,
+        exporter,
+        config_digest,
     } = prepared;
-    let shared = Arc::new(Shared { dev, ..Shared::new(listeners.len(), limits.connections_max) });
+    let labels = Sources::route_labels(routes.iter().map(|route| route.name.as_str()));
+    let shared = Shared::new(listeners.len(), limits.connections_max, labels.len());
+    let shared = Arc::new(Shared { dev, ..shared });
     let store = Store::new(&limits, pool);
     let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
     let now_ms = monotonic_coarse_ms();
@@ -144,20 +152,23 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
             error_pages: error_pages.clone(),
             roots: roots.clone(),
             store: Arc::clone(&store),
-            access,
-            access_sink: access_sink.clone(),
+            told: told.clone(),
             shared: Arc::clone(&shared),
         })
         .map_err(|error| format!("cannot start worker {number}: {error}"))?;
     }
     if let Some(listener) = admin_listener {
-        admin::start(listener, Arc::clone(&shared))
+        let access_sink = told.access_sink.clone();
+        let tally = exporter.as_ref().map(|exporter| Arc::clone(&exporter.tally)).unwrap_or_default();
+        let sources = Sources { routes: labels, pool, store, access_sink, config_digest, tally };
+        admin::start(listener, Report { shared: Arc::clone(&shared), sources: Some(sources) })
             .map_err(|error| format!("cannot start the admin thread: {error}"))?;
     }
     for address in addresses.into_iter().flatten() {
         log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
     }
-    Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink, pool })
+    let access_sink = told.access_sink;
+    Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink, exporter, pool })
 }
 
 /// Watches the roots for development mode, and says so: nobody should be in it unawares.
@@ -235,32 +246,4 @@ fn explain_root(root: &Path, error: &std::io::Error) -> String {
         _ => "see openat2(2)",
     };
     format!("cannot serve {}: {error}; {hint}", root.display())
-}
-
-fn open_access_log(config: &checked::Log, limits: &Limits) -> Result<Option<Sink>, String> {
-    if config.access == AccessFormat::Off {
-        return Ok(None);
-    }
-    let bytes_max = limits.log_queue_bytes_max;
-    let target =
-        config.access_file.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
-    let voice = access::voice(config.access, target);
-    let sink = match &config.access_file {
-        None => {
-            // The descriptor itself: a buffer in between would tear lines where a write fails.
-            let stdout = std::io::stdout().as_fd().try_clone_to_owned();
-            stdout.and_then(|stdout| Sink::start("access-log", File::from(stdout), bytes_max, voice))
-        }
-        Some(path) => {
-            let file = OpenOptions::new().append(true).create(true).open(path);
-            let file = file.map_err(|error| {
-                format!(
-                    "cannot open the access log {}: {error}; choose a writable path or stdout",
-                    path.display()
-                )
-            })?;
-            Sink::start("access-log", file, bytes_max, voice)
-        }
-    };
-    sink.map(Some).map_err(|error| format!("cannot start the access log: {error}"))
 }

@@ -14,6 +14,7 @@ use tokio::task::LocalSet;
 
 use super::accept::accept;
 use super::shared::{Phase, Shared};
+use super::told::Told;
 use crate::config::checked;
 use crate::connection::Context;
 use crate::dev::Dev;
@@ -26,7 +27,7 @@ use crate::route::Site;
 use crate::sys::accept::watch;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::access::AccessLog;
-use crate::telemetry::sink::Sink;
+use crate::telemetry::observer::Observer;
 
 /// What a worker is made of; sent to its thread.
 pub(super) struct Plan {
@@ -37,8 +38,7 @@ pub(super) struct Plan {
     pub(super) error_pages: Option<checked::ErrorPages>,
     pub(super) roots: Vec<Arc<Root>>,
     pub(super) store: Arc<Store>,
-    pub(super) access: checked::AccessFormat,
-    pub(super) access_sink: Option<Sink>,
+    pub(super) told: Told,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -87,8 +87,10 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
         None => Box::new(site),
         Some(changes) => Box::new(Dev::new(site, changes, plan.limits.wait_ms_max)),
     };
-    let access = AccessLog::new(plan.access, plan.access_sink);
-    let context = Rc::new(Context::new(plan.limits, access, counters, site));
+    let Told { access, access_sink, telemetry, trusted, spans } = plan.told;
+    let access = AccessLog::new(access, access_sink);
+    let observer = Observer::new(&telemetry, &trusted, spans);
+    let context = Rc::new(Context::new(plan.limits, access, counters, site).observed(observer));
     let shared = plan.shared;
     for listener in listeners {
         tokio::task::spawn_local(accept(
@@ -108,6 +110,7 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
                 context.counters.beat(now_ms);
                 context.wheel.turn(now_ms);
                 open_files.sweep(now_ms);
+                context.counters.keeps(open_files.told());
                 context.access.hand_over();
             }
             _ = phase.changed() => match *phase.borrow_and_update() {

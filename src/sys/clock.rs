@@ -18,11 +18,38 @@ pub fn monotonic_coarse_ms() -> u64 {
     milliseconds(read(libc::CLOCK_MONOTONIC_COARSE))
 }
 
+fn microseconds(time: libc::timespec) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+}
+
 /// CLOCK_MONOTONIC in microseconds, for durations.
 #[must_use]
 pub fn monotonic_us() -> u64 {
-    let time = read(libc::CLOCK_MONOTONIC);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+    microseconds(read(libc::CLOCK_MONOTONIC))
+}
+
+/// CLOCK_MONOTONIC_COARSE in microseconds: durations that are right on average, for a few nanoseconds.
+#[must_use]
+pub fn monotonic_coarse_us() -> u64 {
+    microseconds(read(libc::CLOCK_MONOTONIC_COARSE))
+}
+
+/// What the wall clock is ahead of the monotonic one now, in nanoseconds: turns monotonic times into dates.
+#[must_use]
+pub fn wall_offset_ns() -> i64 {
+    let nanoseconds = |time: libc::timespec| {
+        #[allow(clippy::useless_conversion, reason = "time_t is 32 bits on some architectures")]
+        let (seconds, rest) = (i64::from(time.tv_sec), i64::from(time.tv_nsec));
+        seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+    };
+    nanoseconds(read(libc::CLOCK_REALTIME)).saturating_sub(nanoseconds(read(libc::CLOCK_MONOTONIC)))
+}
+
+/// CLOCK_REALTIME_COARSE in whole seconds since the epoch.
+#[must_use]
+pub fn wall_coarse_s() -> i64 {
+    #[allow(clippy::useless_conversion, reason = "time_t is 32 bits on some architectures")]
+    i64::from(read(libc::CLOCK_REALTIME_COARSE).tv_sec)
 }
 
 /// CLOCK_REALTIME_COARSE: seconds since the epoch and milliseconds of the second.

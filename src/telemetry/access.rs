@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::config::checked::AccessFormat;
 use crate::semantics::date;
 use crate::sys::clock;
+use crate::telemetry::identity::{Identity, push_hexadecimal};
 use crate::telemetry::log::{self, Level};
 use crate::telemetry::sink::{Sink, Voice};
 
@@ -43,6 +44,8 @@ pub struct Entry<'a> {
     pub duration_us: u64,
     /// Why the answer ended early; empty when it did not.
     pub error: &'static str,
+    /// Its ids, where it has some.
+    pub known_as: Option<&'a Identity>,
 }
 
 /// One worker's end of the access log.
@@ -164,7 +167,26 @@ fn json(out: &mut Vec<u8>, stamp: &str, client: IpAddr, entry: &Entry<'_>) {
     json_text(out, "http.request.header.referer", entry.referer);
     json_text(out, "user_agent.original", entry.user_agent);
     json_text(out, "error.type", entry.error.as_bytes());
+    if let Some(identity) = entry.known_as {
+        json_ids(out, identity);
+    }
     out.extend_from_slice(b"}\n");
+}
+
+/// The ids of a request: those that it has.
+fn json_ids(out: &mut Vec<u8>, identity: &Identity) {
+    json_text(out, "request_id", &identity.request_id);
+    for (name, number, digits) in
+        [("trace_id", identity.trace_id, 32), ("span_id", u128::from(identity.span_id), 16)]
+    {
+        if number != 0 {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b"\":\"");
+            push_hexadecimal(out, number, digits);
+            out.push(b'"');
+        }
+    }
 }
 
 /// `,"name":"value"`, nothing for an empty value.
@@ -237,6 +259,7 @@ mod tests {
         body_bytes: 7,
         duration_us: 12,
         error: "",
+        known_as: None,
     };
 
     #[test]
@@ -250,6 +273,26 @@ mod tests {
         assert_eq!(line["user_agent.original"], "x\r\n{\"a\":1}");
         assert_eq!(line["http.response.status_code"], 200);
         assert!(line.get("http.request.header.referer").is_none());
+    }
+
+    #[test]
+    fn a_request_is_logged_with_the_ids_that_it_has() {
+        let line = |identity: &Identity| {
+            let mut out = Vec::new();
+            json(&mut out, "T", IpAddr::from([127, 0, 0, 1]), &Entry { known_as: Some(identity), ..ENTRY });
+            serde_json::from_slice::<serde_json::Value>(&out).unwrap()
+        };
+        let all = Identity {
+            trace_id: 0xab,
+            span_id: 1,
+            request_id: b"r-1".as_slice().into(),
+            ..Identity::default()
+        };
+        let found = line(&all);
+        assert_eq!(found["trace_id"], "000000000000000000000000000000ab");
+        assert_eq!((&found["span_id"], &found["request_id"]), (&"0000000000000001".into(), &"r-1".into()));
+        let none = line(&Identity::default());
+        assert!(["trace_id", "span_id", "request_id"].iter().all(|name| none.get(name).is_none()));
     }
 
     #[test]

@@ -94,6 +94,12 @@ impl Throttle {
     }
 }
 
+/// Lines that nobody took in time, since the start.
+#[must_use]
+pub fn lost_lines() -> u64 {
+    SINK.get().map_or(0, |(sink, _)| sink.lost_lines())
+}
+
 /// Waits for the queue at the end of the process, within a bound.
 pub fn flush() {
     if let Some((sink, _)) = SINK.get() {

@@ -14,12 +14,20 @@ use crate::sys::clock;
 use crate::telemetry::log::{self, Level};
 
 static BEGIN_US: OnceLock<u64> = OnceLock::new();
+static BEGIN_WALL: OnceLock<(i64, u32)> = OnceLock::new();
 static READY_MS: OnceLock<u64> = OnceLock::new();
 static HAS_SAID_OK: AtomicBool = AtomicBool::new(false);
 
 /// Starts the clock: the first thing that `main` does.
 pub fn begin() {
     let _ = BEGIN_US.set(clock::monotonic_us());
+    let _ = BEGIN_WALL.set(clock::wall_coarse());
+}
+
+/// When that was: seconds since the epoch and milliseconds of the second.
+#[must_use]
+pub fn wall() -> (i64, u32) {
+    BEGIN_WALL.get().copied().unwrap_or_default()
 }
 
 fn since_exec_ms() -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::support::{End, Heard, Response, Server, Site, Then, exchange, noise};
+use crate::support::{End, Heard, Response, Scrape, Server, Site, Then, exchange, noise, until};
 
 const INNER: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\nX: 123456\r\n\r\n";
 const NEXT: &str = "GET /y.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -228,4 +228,23 @@ fn a_body_that_breaks_off_is_not_answered_as_whole() {
         let heard = server.raw(request);
         assert!(heard.statuses().iter().all(|status| *status == 400), "{request:?}: {:?}", heard.statuses());
     }
+}
+
+/// Streamed or from the pool: a connection that ends with the answer to `Expect` was answered, not lost.
+#[test]
+fn connections_that_expect_end_answered() {
+    let site = Site::sample();
+    site.file("large", &noise(7, 200_000));
+    site.file("shown/a", b"");
+    let server = Server::with(&site, "workers = 1", &site.route_with(", listing = true"));
+    for target in ["/x.txt", "/large", "/shown/"] {
+        let mut client = server.client();
+        let fields = "Host: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+        client.send(format!("GET {target} HTTP/1.1\r\n{fields}"));
+        assert_eq!(client.response().status, 200, "{target}");
+        client.assert_closed();
+    }
+    until("three ends", || Scrape::of(&server).sum("scalws_connections_ended_total") == 3);
+    let answered = Scrape::of(&server).count("scalws_connections_ended_total{how=\"answered\"}");
+    assert_eq!(answered, 3, "the others were told as lost");
 }

@@ -371,6 +371,7 @@ fn a_full_pool_is_not_asked_for_the_page_of_its_error() {
     check("503 Service Unavailable\n");
     std::fs::write(&page, "busy again\n").unwrap();
     check("busy again\n");
+    assert_eq!(crate::support::Scrape::of(&server).sum("scalws_request_hops_total"), 0, "refused is no trip");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::Signal;
 
-use crate::support::{Client, Server, Site, assert_same, noise, until};
+use crate::support::{Client, Scrape, Server, Site, assert_same, noise, until};
 
 /// What a slow client does, once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +137,37 @@ fn a_download_that_moves_on_outlives_the_deadlines() {
         std::thread::sleep(Duration::from_millis(500));
     }
     assert_same(&found, &content, "a download of six seconds");
+}
+
+/// A connection is idle from when its last answer was taken, also where the head before it came in two parts:
+/// for a slow reader that is long after the answer was known. And what is known is no request any more.
+#[test]
+fn a_slow_reader_is_not_idle_after_half_a_head() {
+    let site = Site::sample();
+    let body = site.beside("body", &noise(3, 1 << 20));
+    site.file("large", &noise(4, 300_000));
+    let tables = format!(
+        "[limits]\nidle_timeout = \"1s\"\nsend_buffer = \"64KiB\"\n{}[[route]]\nexact = \"/mib\"\nrespond = \
+         {{ body_file = '{}' }}\n",
+        site.route(),
+        body.display()
+    );
+    let server = Server::with(&site, "workers = 1", &tables);
+    let mut client = Client::connect_with_buffer(server.address, 16 * 1024);
+    // Its send buffer is decided with a large file.
+    assert_eq!(client.get("/large").status, 200);
+    let is_in = |state: &str| {
+        let page = Scrape::of(&server);
+        let is_one = page.count(&format!("scalws_connections{{state=\"{state}\"}}")) == 1;
+        is_one && page.count("http_server_active_requests") == 0
+    };
+    client.send("GET /mib HTTP/1.1\r\nHo");
+    until("half a head", || is_in("head"));
+    client.send("st: a\r\n\r\n");
+    until("an answer that is not taken", || is_in("send"));
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(client.response().body.len(), 1 << 20);
+    assert_eq!(client.get("/x.txt").status, 200, "closed, as if it had been idle");
 }
 
 /// A client that downloads as fast as it can fills every turn of its worker: an autotuned socket

@@ -1,20 +1,22 @@
 //! The second half of a request's way: its answer goes into the output, onto the wire, into the log.
 
-use super::engine::{Connection, End, FileBody, KeptBody, Next, Waiting};
+use std::cell::Cell;
+
+use super::account::error_type;
+use super::engine::{Connection, End};
 use super::flow::Cut;
 use super::head::Head;
-use super::request::{Objection, entry, understand};
+use super::next::{FileBody, KeptBody, Next, Waiting};
+use super::request::{Objection, understand};
 use super::write::{Meta, push_head};
 use crate::connection::wire::Wire;
-use crate::fs::read::Shared;
 use crate::fs::{Step, read};
 use crate::handlers::miss;
 use crate::limits::FILE_INLINE_BYTES_MAX;
-use crate::message::{Answer, Body, Fields, Parts, Reply};
+use crate::message::{Answer, Body, Parts, Reply};
 use crate::semantics::head::{Refusal, Version};
-use crate::semantics::range::ByteRange;
-use crate::sys::clock::monotonic_us;
-use crate::telemetry::access::Entry;
+use crate::telemetry::facts;
+use crate::telemetry::kinds::{Doing, Ended, MethodLabel, Source};
 
 impl<W: Wire> Connection<W> {
     /// Asks for the answer to a request whose body is done.
@@ -23,13 +25,27 @@ impl<W: Wire> Connection<W> {
             Ok(request) => request,
             Err(Objection::End(refusal)) => return self.refuse_head(refusal, head),
             Err(Objection::Stay(status)) => {
+                self.record.method = MethodLabel::of_token(head.method);
                 return self.send(Reply::plain(status), &self.meta(head), head, bytes);
             }
         };
         let meta = self.meta(head);
-        match self.context.service.answer(&request) {
+        self.record.method = request.method.into();
+        let is_timed = self.identity.as_ref().is_some_and(|identity| identity.is_timed());
+        facts::begin(is_timed);
+        let answer = self.context.service.answer(&request);
+        self.record.facts = facts::taken();
+        if is_timed {
+            self.record.routed_us =
+                facts::routed_us().map_or(0, |routed_us| self.record.since_head(routed_us));
+            self.record.resolved_us = self.record.since_head(self.context.now_us());
+        }
+        match answer {
             Answer::Ready(reply) => self.send(reply, &meta, head, bytes),
-            Answer::Wait(reply) => Next::Wait(Box::new(Waiting { reply, meta, head: bytes.to_vec() })),
+            Answer::Wait(reply) => {
+                self.record.waited_us = self.record.since_head(self.context.now_us());
+                Next::Wait(Box::new(Waiting { reply, meta, head: bytes.to_vec() }))
+            }
         }
     }
 
@@ -38,7 +54,6 @@ impl<W: Wire> Connection<W> {
             version: head.version,
             keep_alive: head.rules.keep_alive && !head.rules.expects_continue && !self.context.is_draining(),
             is_head: head.method == b"HEAD",
-            started_us: if self.context.access.is_on() { monotonic_us() } else { 0 },
         }
     }
 
@@ -52,14 +67,17 @@ impl<W: Wire> Connection<W> {
         match reply.body {
             _ if meta.is_head => {}
             Body::Empty => {}
-            Body::Static(body) => self.output.extend_from_slice(body),
-            Body::Shared(body) => self.output.extend_from_slice(&body),
-            Body::Owned(body) => self.output.extend_from_slice(&body),
+            Body::Static(body) => self.push_body(body, Source::Memory),
+            Body::Shared(body) => self.push_body(&body, Source::Memory),
+            Body::Owned(body) => {
+                let is_of_pool = self.record.facts.hops != 0;
+                self.push_body(&body, if is_of_pool { Source::Pool } else { Source::Memory });
+            }
             Body::Kept(kept) if length > FILE_INLINE_BYTES_MAX => {
                 let (status, meta, head) = (reply.status, *meta, bytes.to_vec());
                 return Next::Kept(Box::new(KeptBody { bytes: kept, status, meta, head }));
             }
-            Body::Kept(kept) => self.output.extend_from_slice(&kept),
+            Body::Kept(kept) => self.push_body(&kept, Source::Memory),
             Body::Parts(parts) => {
                 let Parts { file, parts, end } = *parts;
                 let (status, meta) = (reply.status, *meta);
@@ -79,13 +97,29 @@ impl<W: Wire> Connection<W> {
             }
             Body::File(file, range) => {
                 match read::part_resident(&file, range.start, length, &mut self.output) {
-                    Step::Ready(Ok(())) => {}
-                    outcome => {
+                    Step::Ready(Ok(())) => self.record.from(Source::Pread),
+                    Step::Ready(Err(miss)) => {
                         self.output.truncate(mark);
-                        return match outcome {
-                            Step::Ready(Err(miss)) => self.send(miss::reply(&miss), meta, head, bytes),
-                            _ => read_in_pool(file, range, reply.status, reply.fields, *meta, bytes),
+                        return self.send(miss::reply(&miss), meta, head, bytes);
+                    }
+                    Step::Wait(why) => {
+                        self.output.truncate(mark);
+                        let content = match read::part_in_pool(file, range.start, length) {
+                            Ok(content) => content,
+                            Err(full) => return self.send(miss::pool_full(full), meta, head, bytes),
                         };
+                        self.record.facts.add_hop(why);
+                        if self.record.waited_us == 0 {
+                            self.record.waited_us = self.record.since_head(self.context.now_us());
+                        }
+                        let (status, fields) = (reply.status, reply.fields);
+                        let reply = Box::pin(async move {
+                            match content.await {
+                                Ok(content) => Reply { status, fields, body: Body::Owned(content) },
+                                Err(miss) => miss::reply(&miss),
+                            }
+                        });
+                        return Next::Wait(Box::new(Waiting { reply, meta: *meta, head: bytes.to_vec() }));
                     }
                 }
             }
@@ -95,32 +129,23 @@ impl<W: Wire> Connection<W> {
         Next::Go
     }
 
-    fn push_head(&mut self, reply: &Reply, meta: &Meta, length: u64) {
-        let fields = reply.fields.as_bytes();
-        push_head(&mut self.output, &self.context.clock, meta, reply.status, fields, length);
+    fn push_body(&mut self, body: &[u8], source: Source) {
+        if !body.is_empty() {
+            self.record.from(source);
+            self.output.extend_from_slice(body);
+        }
     }
 
-    /// Counts and logs a request whose answer is in the output or on the wire.
-    fn finish(&mut self, status: u16, meta: &Meta, body_bytes: u64, head: &Head<'_>, error: &'static str) {
-        self.has_served = true;
-        if !meta.keep_alive && self.end == End::Open {
-            self.end = End::Close;
-        }
-        self.context.counters.request_done();
-        if status == 200 {
-            self.context.first_ok();
-        }
-        if self.context.access.is_on() {
-            let duration_us = monotonic_us().saturating_sub(meta.started_us);
-            self.context
-                .access
-                .record(self.client, &Entry { status, body_bytes, duration_us, error, ..entry(head) });
-        }
+    fn push_head(&mut self, reply: &Reply, meta: &Meta, length: u64) {
+        let fields = reply.fields.as_bytes();
+        let known_as = self.identity.as_deref().map(|identity| (identity, &self.record));
+        push_head(&mut self.output, &self.context.clock, meta, reply.status, fields, length, known_as);
     }
 
     /// Waits for a reply and puts it into the output.
     pub(super) async fn wait(&mut self, waiting: Waiting) -> Result<(), Cut> {
         let Waiting { mut reply, meta, head: bytes } = waiting;
+        self.stay.now(Doing::Answer);
         if let Err(cut) = self.flush().await {
             // Nobody is there for the answer, and the log says so.
             self.with_held_head(&bytes, |connection, head, _| {
@@ -129,7 +154,10 @@ impl<W: Wire> Connection<W> {
             return Err(cut);
         }
         self.compact_input();
-        let reply = self.within_wait(&mut reply).await.unwrap_or_else(miss::too_slow);
+        let page = Cell::new(self.record.facts);
+        let reply = self.within_wait(facts::within(&page, &mut reply)).await.unwrap_or_else(miss::too_slow);
+        self.record.facts = page.get();
+        self.record.resolved_us = self.record.since_head(self.context.now_us());
         // The next request may have come meanwhile, and a drain may have begun.
         self.wire.forget_drained();
         let meta = Meta { keep_alive: meta.keep_alive && !self.context.is_draining(), ..meta };
@@ -147,6 +175,7 @@ impl<W: Wire> Connection<W> {
     /// Sends parts of a file behind its head, and the text around them.
     pub(super) async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
         let FileBody { file, parts, end, status, meta, head: bytes } = body;
+        self.stay.now(Doing::Answer);
         self.compact_input();
         let (mut sent, mut result) = (0, Ok(()));
         for (before, range) in parts {
@@ -172,6 +201,8 @@ impl<W: Wire> Connection<W> {
     /// Sends bytes of memory behind their head.
     pub(super) async fn kept(&mut self, body: KeptBody) -> Result<(), Cut> {
         let KeptBody { bytes, status, meta, head } = body;
+        self.stay.now(Doing::Answer);
+        self.record.from(Source::Memory);
         self.compact_input();
         let (sent, result) = self.send_kept(&bytes).await;
         let error = result.map_or_else(error_type, |()| "");
@@ -191,8 +222,7 @@ impl<W: Wire> Connection<W> {
             reply.body = Body::Owned(format!("400 Bad Request: {}\n", refusal.reason).into_bytes());
         }
         let is_head = head.is_some_and(|head| head.method == b"HEAD");
-        let started_us = if self.context.access.is_on() { monotonic_us() } else { 0 };
-        let meta = Meta { version: Version::Http11, keep_alive: false, is_head, started_us };
+        let meta = Meta { version: Version::Http11, keep_alive: false, is_head };
         let length = reply.body.len();
         self.push_head(&reply, &meta, length);
         if let Body::Owned(body) = reply.body
@@ -201,44 +231,7 @@ impl<W: Wire> Connection<W> {
             self.output.extend_from_slice(&body);
         }
         self.end = End::Linger;
-        self.has_served = true;
-        self.context.counters.request_done();
-        let known = head.map(entry).unwrap_or_default();
-        let (status, body_bytes) = (refusal.status, if is_head { 0 } else { length });
-        self.context
-            .access
-            .record(self.client, &Entry { status, body_bytes, error: refusal.reason, ..known });
+        self.stay.end(Ended::Refused);
+        self.finish_refused(refusal, if is_head { 0 } else { length }, head);
     }
-}
-
-/// How the access log names the end of an answer that did not reach its own.
-fn error_type(cut: Cut) -> &'static str {
-    match cut {
-        Cut::Client => "client_closed",
-        Cut::SlowReader => "write_timeout",
-        Cut::FileShrank => "file_shrank",
-        Cut::FileFailed => "file_failed",
-    }
-}
-
-/// A small file whose data is not resident: read in the pool, then sent like any bytes.
-fn read_in_pool(
-    file: Shared,
-    range: ByteRange,
-    status: u16,
-    fields: Fields,
-    meta: Meta,
-    head: &[u8],
-) -> Next {
-    let reply: std::pin::Pin<Box<dyn Future<Output = Reply>>> =
-        match read::part_in_pool(file, range.start, range.len()) {
-            Err(full) => Box::pin(std::future::ready(miss::pool_full(full))),
-            Ok(content) => Box::pin(async move {
-                match content.await {
-                    Ok(content) => Reply { status, fields, body: Body::Owned(content) },
-                    Err(miss) => miss::reply(&miss),
-                }
-            }),
-        };
-    Next::Wait(Box::new(Waiting { reply, meta, head: head.to_vec() }))
 }

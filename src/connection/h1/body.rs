@@ -10,7 +10,9 @@ use crate::semantics::head::{Framing, Refusal, is_token_byte};
 const TOO_LARGE: Refusal = Refusal { status: 413, reason: "request body too large" };
 const SIZE: Refusal = Refusal::bad("chunk size that is not a plain hexadecimal number");
 const EXTENSION: Refusal = Refusal::bad("malformed chunk extension");
-const EXTENSIONS: Refusal = Refusal::bad("too many bytes of chunk extensions");
+/// Reason of the refusal at the limit `chunk_extension_size`.
+pub(super) const TOO_MANY_EXTENSIONS: &str = "too many bytes of chunk extensions";
+const EXTENSIONS: Refusal = Refusal::bad(TOO_MANY_EXTENSIONS);
 const DATA_END: Refusal = Refusal::bad("chunk data that does not end with CRLF");
 const LINE: Refusal = Refusal::bad("line that does not end with CRLF");
 const TRAILER: Refusal = Refusal::bad("malformed or oversized trailer section");

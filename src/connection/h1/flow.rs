@@ -11,6 +11,7 @@ use tokio::io::AsyncReadExt;
 use super::engine::Connection;
 use crate::connection::wire::Wire;
 use crate::sys::clock::monotonic_coarse_ms;
+use crate::telemetry::kinds::{Doing, Limited};
 
 /// Why a connection ends without more being said on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +76,26 @@ impl<W: Wire> Connection<W> {
         monotonic_coarse_ms().saturating_add(from_now_ms)
     }
 
+    /// When a kept connection has been idle for too long: from the end of its last answer, so that the clock
+    /// is not asked once more with every request.
+    pub(super) fn idle_deadline(&self) -> u64 {
+        let idle_ms_max = self.context.limits.idle_ms_max;
+        // Of a request that is over: when it was.
+        match self.record.head_us {
+            0 => self.deadline(idle_ms_max),
+            served_us => (served_us / 1000).saturating_add(idle_ms_max),
+        }
+    }
+
     /// Waits for bytes until `deadline_ms` and appends them to the input.
     pub(super) async fn fill(&mut self, phase: Phase, deadline_ms: u64) -> Read {
         self.compact_input();
+        self.stay.now(match phase {
+            Phase::Idle => Doing::Idle,
+            Phase::Head => Doing::Head,
+            Phase::Body => Doing::Body,
+            Phase::Linger => Doing::Linger,
+        });
         // A deadline that passed is not armed again: bytes that keep coming must not carry it along.
         if phase != Phase::Idle && monotonic_coarse_ms() >= deadline_ms {
             return Read::Expired;
@@ -160,6 +178,13 @@ impl<W: Wire> Connection<W> {
                         patience = Patience::Fresh;
                     }
                     Poll::Pending => {
+                        if self.stay.is_idle() {
+                            self.stay.now(Doing::Send);
+                            if self.held.is_none() {
+                                // What was served is not taken yet.
+                                self.record.head_us = 0;
+                            }
+                        }
                         // A client that does not read keeps no large buffer.
                         self.compact_input();
                         return self.wait_for_reader(task, &mut patience);
@@ -188,6 +213,7 @@ impl<W: Wire> Connection<W> {
             Patience::Left(before) => match self.wire.unacknowledged_bytes() {
                 left if left < before => Patience::Left(left),
                 _ => {
+                    self.context.counters.refused(Limited::WriteTimeout);
                     self.wire.reset_on_close();
                     return Poll::Ready(Err(Cut::SlowReader));
                 }
@@ -205,7 +231,10 @@ impl<W: Wire> Connection<W> {
         self.watch.arm(self.deadline(self.context.limits.wait_ms_max));
         poll_fn(|task| match work.as_mut().poll(task) {
             Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending if self.watch.is_expired(task) => Poll::Ready(None),
+            Poll::Pending if self.watch.is_expired(task) => {
+                self.context.counters.refused(Limited::WaitTimeout);
+                Poll::Ready(None)
+            }
             Poll::Pending => Poll::Pending,
         })
         .await
@@ -245,6 +274,7 @@ impl<W: Wire> Connection<W> {
             if left < before {
                 give_up_ms = self.deadline(self.context.limits.write_ms_max);
             } else if monotonic_coarse_ms() >= give_up_ms {
+                self.context.counters.refused(Limited::WriteTimeout);
                 self.wire.reset_on_close();
                 return;
             }

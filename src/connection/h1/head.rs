@@ -106,6 +106,8 @@ fn partial_refusal(input: &[u8], limits: &Limits) -> Option<Refusal> {
     (input.len() > as_usize(limits.head_bytes_max)).then_some(HEAD_TOO_LARGE)
 }
 
+/// Reason of the refusal at the limit `fields`.
+pub(super) const TOO_MANY_FIELDS: &str = "too many fields";
 const METHOD_TOO_LONG: Refusal = Refusal { status: 501, reason: "method too long" };
 const TARGET_TOO_LONG: Refusal = Refusal { status: 414, reason: "request target too long" };
 const HEAD_TOO_LARGE: Refusal = Refusal { status: 431, reason: "request head too large" };
@@ -144,7 +146,7 @@ fn explain(error: httparse::Error, input: &[u8]) -> Refusal {
         httparse::Error::HeaderName => Refusal::bad("field name that is not a token"),
         httparse::Error::HeaderValue => Refusal::bad("field value with a control byte"),
         httparse::Error::NewLine => Refusal::bad("line that does not end with CRLF"),
-        httparse::Error::TooManyHeaders => Refusal { status: 431, reason: "too many fields" },
+        httparse::Error::TooManyHeaders => Refusal { status: 431, reason: TOO_MANY_FIELDS },
         httparse::Error::Version if names_other_version(input) => {
             Refusal { status: 505, reason: "version other than HTTP/1.0 and HTTP/1.1" }
         }

@@ -85,7 +85,7 @@ impl<W: Wire> Connection<W> {
         let bytes = match send::resident_bytes(file, offset, bytes_max, end, &mut course.warm, resident) {
             Step::Ready(Ok(bytes)) => bytes,
             Step::Ready(Err(_)) => return Poll::Ready(Err(Cut::FileFailed)),
-            Step::Wait => return Poll::Ready(Ok(Some(Sent::Cold))),
+            Step::Wait(_) => return Poll::Ready(Ok(Some(Sent::Cold))),
         };
         if !self.output.is_empty() {
             let sent = match when_writable(socket, || send_more(socket, &self.output)) {

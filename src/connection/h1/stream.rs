@@ -15,8 +15,10 @@ use crate::connection::wire::Wire;
 use crate::fs::read::{self, Shared, Warm};
 use crate::fs::{Mode, OpenFile, Step, send};
 use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX, WARM_BYTES};
+use crate::offload::Why;
 use crate::semantics::range::ByteRange;
 use crate::sys::clock::monotonic_coarse_ms;
+use crate::telemetry::kinds::Source;
 
 /// Least that is read at once: a socket that takes a little at a time does not cost a system call a
 /// kilobyte.
@@ -123,12 +125,16 @@ impl<W: Wire> Connection<W> {
     ) -> Result<usize, Cut> {
         let (offset, left) = (range.start, usize::try_from(range.len()).unwrap_or(usize::MAX));
         if let Some(count) = self.send_lent(offset, course).await? {
+            self.sent_from(Source::Pool);
             return Ok(count);
         }
         if !course.is_copied {
             let bytes = left.min(TURN_BYTES_MAX - course.turn);
             match self.send_file(file, range, bytes, course).await? {
-                Sent::Bytes(count) => return Ok(count),
+                Sent::Bytes(count) => {
+                    self.sent_from(Source::Sendfile);
+                    return Ok(count);
+                }
                 Sent::Cold => {}
                 Sent::Uncopied => course.is_copied = true,
             }
@@ -137,6 +143,7 @@ impl<W: Wire> Connection<W> {
         if course.is_copied
             && let Sent::Bytes(count) = self.send_resident(file, offset, bytes, &course.warm).await?
         {
+            self.sent_from(Source::Copy);
             return Ok(count);
         }
         // Not before the socket has room: a hop for a client that does not read would be for nothing.
@@ -147,7 +154,7 @@ impl<W: Wire> Connection<W> {
                 let Ok(job) = read::warm_in_pool(file, offset, left.min(WARM_BYTES)) else {
                     return Err(Cut::FileFailed);
                 };
-                course.warm = match self.within_wait(job).await {
+                course.warm = match self.hop(Why::NoNowait, job).await {
                     Some(Ok(warm)) => warm,
                     Some(Err(_)) | None => return Err(Cut::FileFailed),
                 };
@@ -165,7 +172,7 @@ impl<W: Wire> Connection<W> {
             Mode::Inline if !course.is_copied && course.read_at != Some(offset) => {
                 let window = send::window_to_read(offset, left);
                 let Ok(job) = read::warm_in_pool(file, offset, window) else { return Err(Cut::FileFailed) };
-                let Some(Ok(_)) = self.within_wait(job).await else { return Err(Cut::FileFailed) };
+                let Some(Ok(_)) = self.hop(Why::ColdData, job).await else { return Err(Cut::FileFailed) };
                 course.read_at = Some(offset);
                 return Ok(0);
             }
@@ -175,6 +182,7 @@ impl<W: Wire> Connection<W> {
         let _place = place.ok_or(Cut::FileFailed)?;
         let chunk = self.read_in_pool(file, offset, bytes, Vec::new()).await?;
         let count = self.send_some(&chunk).await?;
+        self.sent_from(Source::Pool);
         course.is_fast |= count == FILE_CHUNK_BYTES;
         Ok(count)
     }
@@ -218,7 +226,7 @@ impl<W: Wire> Connection<W> {
         buffer: Vec<u8>,
     ) -> Result<Vec<u8>, Cut> {
         let Ok(job) = read::chunk_in_pool(file, offset, bytes, buffer) else { return Err(Cut::FileFailed) };
-        match self.within_wait(job).await {
+        match self.hop(read::why_not(file.mode()), job).await {
             Some(Ok(chunk)) if chunk.is_empty() => Err(Cut::FileShrank),
             Some(Ok(chunk)) => Ok(chunk),
             Some(Err(_)) | None => Err(Cut::FileFailed),
@@ -245,7 +253,7 @@ impl<W: Wire> Connection<W> {
             context.buffers.with_chunk(|chunk| {
                 chunk.extend_from_slice(&self.output);
                 match read::resident(file, offset, bytes_max, warm, chunk) {
-                    Step::Wait => return Poll::Ready(Ok(Sent::Cold)),
+                    Step::Wait(_) => return Poll::Ready(Ok(Sent::Cold)),
                     Step::Ready(Ok(0)) => return Poll::Ready(Err(Cut::FileShrank)),
                     Step::Ready(Ok(_)) => {}
                     Step::Ready(Err(_)) => return Poll::Ready(Err(Cut::FileFailed)),

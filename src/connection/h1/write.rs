@@ -1,9 +1,12 @@
 //! Answers as bytes (RFC 9112 §4): status line, Date, the handler's fields, and what belongs to the
 //! connection.
 
+use super::identify::push_fields;
 use crate::connection::clock::Clock;
 use crate::semantics::head::Version;
 use crate::semantics::status;
+use crate::telemetry::identity::Identity;
+use crate::telemetry::record::Record;
 
 /// What a request means for its answer; a copy of the few facts, because the head may be gone.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +17,6 @@ pub(super) struct Meta {
     pub(super) keep_alive: bool,
     /// A HEAD request: everything but the body.
     pub(super) is_head: bool,
-    /// Monotonic microseconds of the complete head; 0 where nobody asks.
-    pub(super) started_us: u64,
 }
 
 /// Appends a whole head with its empty line. `body_bytes` is the length that a GET would get.
@@ -26,6 +27,7 @@ pub(super) fn push_head(
     status: u16,
     fields: &[u8],
     body_bytes: u64,
+    known_as: Option<(&Identity, &Record)>,
 ) {
     if status == 200 {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\nDate: ");
@@ -39,6 +41,9 @@ pub(super) fn push_head(
     clock.push_date(out);
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(fields);
+    if let Some((identity, record)) = known_as {
+        push_fields(out, identity, record);
+    }
     // RFC 9110 §8.6: never in 204; 304 may carry the length of the 200, which we leave out.
     if !status::is_bodiless(status) {
         out.extend_from_slice(b"Content-Length: ");
@@ -76,8 +81,8 @@ mod tests {
     fn heads_say_what_belongs_to_the_connection() {
         let check = |version, keep_alive, status, body_bytes, expected: &str| {
             let mut out = Vec::new();
-            let meta = Meta { version, keep_alive, is_head: false, started_us: 0 };
-            push_head(&mut out, &Clock::default(), &meta, status, b"A: b\r\n", body_bytes);
+            let meta = Meta { version, keep_alive, is_head: false };
+            push_head(&mut out, &Clock::default(), &meta, status, b"A: b\r\n", body_bytes, None);
             let text = String::from_utf8(out).unwrap();
             let (before, after) = text.split_once("Date: ").unwrap();
             assert_eq!(format!("{before}{}", &after[31..]), expected);

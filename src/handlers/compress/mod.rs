@@ -17,7 +17,9 @@ use crate::fs::read::Shared;
 use crate::fs::{OpenFile, Version};
 use crate::handlers::representation::{self, Asked, Form};
 use crate::message::{Answer, Request};
+use crate::offload::Why;
 use crate::semantics::encoding::{Coding, Wanted};
+use crate::telemetry::facts;
 use kept::{Look, Outcome, Pending, Way};
 
 /// What one route compresses.
@@ -113,6 +115,7 @@ impl Making {
                 return Answer::Ready(representation::reply(file, content, plain, asked));
             }
         };
+        facts::hop(Why::Compress);
         let (asked, coding, wait) = (asked.to_owned(), self.way.coding, store.wait);
         Answer::Wait(Box::pin(async move {
             let plain = Form { content_type: &content_type, is_negotiated: true, coding: None };

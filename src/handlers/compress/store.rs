@@ -43,6 +43,13 @@ impl Store {
         Arc::new(Store { lane, bytes_max, wait, state: Mutex::default() })
     }
 
+    /// Bytes that are kept, and of how many files, for those who count.
+    #[must_use]
+    pub fn kept(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.kept_bytes, state.order.len() as u64)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

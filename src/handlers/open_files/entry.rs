@@ -11,12 +11,14 @@ use crate::fs::{Mode, Version};
 use crate::handlers::Headers;
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::compress::Making;
+use crate::handlers::found::file_system;
 use crate::handlers::representation::{self, Asked, Form, Lasting};
 use crate::limits::{FILE_INLINE_BYTES_MAX, OPEN_FILE_BODY_BYTES_MAX};
 use crate::message::{Answer, Body, Fields, Reply};
 use crate::semantics::conditional::Outcome;
 use crate::semantics::encoding::Coding;
 use crate::semantics::range::ByteRange;
+use crate::telemetry::facts::FileSystem;
 
 /// A file and what is sent of it, for one name and one choice of codings.
 #[derive(Debug)]
@@ -86,6 +88,11 @@ impl Entry {
                 self.bytes = before.bytes.clone();
             }
         }
+    }
+
+    /// How its file system is read.
+    pub(in crate::handlers) fn file_system(&self) -> FileSystem {
+        file_system(self.facts.file.mode())
     }
 
     pub(super) fn life(&self) -> Life {

@@ -20,7 +20,10 @@ use crate::handlers::representation::Asked;
 use crate::handlers::{Headers, miss};
 use crate::limits::{Limits, OPEN_FILE_IDLE_MS, OPEN_FILE_NAME_BYTES_MAX, SIDECAR_BELIEVED_MS_MAX};
 use crate::message::Answer;
+use crate::offload::Why;
 use crate::sys::clock::monotonic_coarse_ms;
+use crate::telemetry::counters::KeptFiles;
+use crate::telemetry::facts;
 
 /// One worker's share of what the process keeps open.
 #[derive(Debug)]
@@ -134,10 +137,17 @@ impl OpenFiles {
         before > 0
     }
 
-    /// Files that are open, and the bytes of them that are in memory.
+    /// What is kept, for those who count.
     #[must_use]
-    pub fn size(&self) -> (usize, usize) {
-        self.found.borrow().size()
+    pub fn told(&self) -> KeptFiles {
+        let (found, missing) = (self.found.borrow(), self.missing.borrow());
+        let ((files, bytes), (missing_now, _)) = (found.size(), missing.size());
+        KeptFiles {
+            files: files as u64,
+            bytes: bytes as u64,
+            missing: missing_now as u64,
+            evicted: found.evicted() + missing.evicted(),
+        }
     }
 }
 
@@ -237,6 +247,7 @@ pub(super) fn serve(
         Ok(job) => job,
         Err(full) => return Answer::Ready(miss::pool_full(full)),
     };
+    facts::hop(Why::NoNowait);
     let (files, key): (_, Box<[u8]>) = (Rc::clone(files), key.into());
     Answer::Wait(Box::pin(async move {
         match job.await {

@@ -63,8 +63,8 @@ pub(super) const GUARDS: &[Guard] = &[
     Guard {
         name: "sidecar-never-waits",
         file: "src/fs/sidecar.rs",
-        old: "            Step::Ready(found) => found,\n            Step::Wait => return Step::Wait,\n",
-        new: "            Step::Ready(found) => found,\n            Step::Wait => continue,\n",
+        old: "            Step::Ready(found) => found,\n            Step::Wait(why) => return Step::Wait(why),\n",
+        new: "            Step::Ready(found) => found,\n            Step::Wait(_) => continue,\n",
         test: "fs::sidecar::tests::a_worker_that_would_wait_chooses_nothing",
     },
     Guard {

@@ -92,9 +92,9 @@ pub(super) const GUARDS: &[Guard] = &[
     },
     Guard {
         name: "close-is-the-end",
-        file: "src/connection/h1/answer.rs",
+        file: "src/connection/h1/account.rs",
         old: "if !meta.keep_alive && self.end == End::Open {",
-        new: "if !meta.keep_alive && self.end == End::Open && meta.version == Version::Http10 {",
+        new: "if !meta.keep_alive && self.end == End::Open && status == 0 {",
         test: "bodies::nothing_after_close_is_answered",
     },
     Guard {

@@ -7,6 +7,7 @@ mod kept;
 mod messages;
 mod made;
 mod paths;
+mod told;
 
 /// A guard, and how it is taken away.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,14 @@ pub struct Guard {
 
 /// All of them, in the order of the threat model.
 pub fn guards() -> impl Iterator<Item = &'static Guard> {
-    [paths::GUARDS, files::GUARDS, kept::GUARDS, made::GUARDS, messages::GUARDS, bounds::GUARDS]
-        .into_iter()
-        .flatten()
+    let tables = [
+        paths::GUARDS,
+        files::GUARDS,
+        kept::GUARDS,
+        made::GUARDS,
+        messages::GUARDS,
+        bounds::GUARDS,
+        told::GUARDS,
+    ];
+    tables.into_iter().flatten()
 }

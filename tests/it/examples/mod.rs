@@ -154,6 +154,18 @@ fn of_a_drain() {
     assert_eq!(event(&server, "stopped")["connections_cut"], 1);
 }
 
+/// `telemetry`: traces, slow, errors, request_id; and `server.trusted_proxies`.
+#[test]
+fn of_telemetry() {
+    let (_shown, server) =
+        started("Ids for all requests, spans for the failed and the slow, and a proxy whose word counts");
+    let answer = get(&server, "/x.txt", "X-Request-Id: from-the-proxy\n");
+    assert_eq!(answer.field("x-request-id"), Some("from-the-proxy"));
+    assert!(server.access.containing("/x.txt").contains("\"request_id\":\"from-the-proxy\""));
+    let traces = event(&server, "traces");
+    assert_eq!((&traces["slow_ms"], &traces["errors"]), (&500.into(), &true.into()));
+}
+
 #[test]
 fn of_a_log() {
     let (_shown, server) = started("Lines as Apache and nginx write them");

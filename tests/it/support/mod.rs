@@ -1,10 +1,12 @@
 //! What the tests share: a server of one's own, a directory of one's own, and a client that reads bytes.
 
 mod client;
+pub mod collector;
 pub mod fuse;
 pub mod fuse_files;
 pub mod memory;
 mod mount;
+mod scrape;
 mod server;
 mod site;
 pub mod trace;
@@ -12,6 +14,7 @@ pub mod strace;
 
 pub use client::{Client, End, Heard, Response, Then, drip, exchange};
 pub use mount::Mounted;
+pub use scrape::Scrape;
 pub use server::{Finished, Launch, Lines, Server, address_of, run, run_with};
 pub use site::Site;
 
