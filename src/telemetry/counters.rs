@@ -144,8 +144,10 @@ impl Worker {
             (LookedUp::Pool, Some(why)) => add(&self.lookups_in_pool[why as usize], 1),
             (LookedUp::Pool, None) | (LookedUp::No, _) => {}
         }
-        for why in facts.reasons() {
-            add(&self.hops[why as usize], 1);
+        if facts.hops != 0 {
+            for why in facts.reasons() {
+                add(&self.hops[why as usize], 1);
+            }
         }
     }
 

@@ -273,24 +273,27 @@ fn trips_to_the_pool_have_their_reason() {
     ask("/shown/", "");
     ask("/text.txt", "Accept-Encoding: gzip\r\n");
     ask("/x.txt", "");
-    evict(&File::open(cold).unwrap());
-    ask("/cold", "");
     let hops = |page: &Scrape, during: &str, cause: &str| {
         page.count(&format!("scalws_request_hops_total{{during=\"{during}\",cause=\"{cause}\"}}"))
     };
-    until("the last answer to be counted", || {
-        Scrape::of(&server).count(&duration("/", "GET", "2xx", "_count")) == 6
+    // The kernel may keep what it is asked to drop for a moment.
+    let cold = File::open(cold).unwrap();
+    until("a file that was cold", || {
+        evict(&cold);
+        ask("/cold", "");
+        hops(&Scrape::of(&server), "body", "cold_data") > 0
     });
     let page = Scrape::of(&server);
     for cause in ["content_tag", "compress"] {
         assert_eq!(hops(&page, "lookup", cause), 1, "{cause}");
     }
     assert!(hops(&page, "lookup", "listing") >= 1);
-    assert!(hops(&page, "body", "cold_data") >= 1, "a file that was thrown out of memory");
     assert_eq!(page.count("scalws_lookups_total{lane=\"pool\",cause=\"content_tag\"}"), 1);
     assert!(page.count("scalws_lookups_total{lane=\"inline\",cause=\"\"}") >= 3);
     assert!(page.count("scalws_answers_total{source=\"pread\"}") >= 1);
-    assert_eq!(page.count("scalws_answers_total{source=\"sendfile\"}"), 1);
+    until("the last answer to be counted", || {
+        Scrape::of(&server).count("scalws_answers_total{source=\"sendfile\"}") > 0
+    });
     assert!(page.count("scalws_compressed_files") == 1 && page.count("scalws_compressed_bytes") > 0);
     let ran = page.count("scalws_offload_run_seconds_count");
     assert!(ran >= 4 && page.count("scalws_offload_jobs_taken_total") >= ran, "{ran} jobs");
