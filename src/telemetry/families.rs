@@ -85,7 +85,7 @@ families! {
     OPEN_FILES = "scalws_open_files" Gauge []
         "Files that are kept open. This and the next three are told by each worker once a second.";
     OPEN_FILES_BYTES = "scalws_open_files_bytes" Gauge []
-        "Bytes of them that are in memory, with their names.";
+        "Bytes of them that are in memory.";
     MISSING_FILES = "scalws_missing_files" Gauge []
         "Names that are known to lead to nothing.";
     OPEN_FILES_EVICTED = "scalws_open_files_evicted" Counter []

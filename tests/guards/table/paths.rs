@@ -120,7 +120,7 @@ pub(super) const GUARDS: &[Guard] = &[
     },
     Guard {
         name: "backslash-in-a-redirect",
-        file: "src/handlers/static_files.rs",
+        file: "src/handlers/redirect.rs",
         old: "if relative.contains(&b'\\\\') {",
         new: "if relative.is_empty() && relative.contains(&b'\\\\') {",
         test: "paths::a_directory_redirect_stays_on_the_site",
