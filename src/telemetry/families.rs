@@ -67,7 +67,7 @@ families! {
     MALFORMED = "scalws_malformed_requests" Counter []
         "Messages that have no one reading: answered 400 and closed.";
     REFUSALS = "scalws_refusals" Counter ["limit"]
-        "What was refused at a limit, by its key in [limits].";
+        "What was refused at a limit, by its key among the limits.";
     CONNECTIONS = "scalws_connections" Gauge ["state"]
         "Open connections by what they do.";
     CONNECTIONS_OPENED = "scalws_connections_opened" Counter []
