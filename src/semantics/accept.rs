@@ -15,6 +15,13 @@ const WEIGHT_MAX: u16 = 1000;
 #[must_use]
 pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut kinds = [Kind::new("text", "html"), Kind::new("application", "json")];
+    let is_list = each_range(values, |range| kinds.iter_mut().for_each(|kind| kind.hear(range)));
+    let [html, json] = kinds.map(|kind| kind.best.unwrap_or_default());
+    is_list && json.weight > 0 && (json.weight, json.rank) > (html.weight, html.rank)
+}
+
+/// Hears each range of the lists; `false` where one breaks the grammar (RFC 9110 §5.6.1: empty elements do not).
+fn each_range<'a>(values: impl Iterator<Item = &'a [u8]>, mut hear: impl FnMut(&Range<'a>)) -> bool {
     for value in values {
         let mut rest = value;
         while !rest.is_empty() {
@@ -25,11 +32,10 @@ pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
                 continue;
             }
             let Some(range) = Range::parse(element) else { return false };
-            kinds.iter_mut().for_each(|kind| kind.hear(&range));
+            hear(&range);
         }
     }
-    let [html, json] = kinds.map(|kind| kind.best.unwrap_or_default());
-    json.weight > 0 && (json.weight, json.rank) > (html.weight, html.rank)
+    true
 }
 
 /// Whether a client asks for `application/openmetrics-text` by name, and likes it as much as `text/plain`.
@@ -38,27 +44,17 @@ pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
 #[must_use]
 pub fn prefers_openmetrics<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     let (mut open, mut plain) = (0, 0);
-    for value in values {
-        let mut rest = value;
-        while !rest.is_empty() {
-            let Some((element, tail)) = split_element(rest) else { return false };
-            rest = tail;
-            let element = trim(element);
-            if element.is_empty() {
-                continue;
-            }
-            let Some(range) = Range::parse(element) else { return false };
-            let is = |main: &[u8], sub: &[u8]| {
-                range.main.eq_ignore_ascii_case(main) && range.sub.eq_ignore_ascii_case(sub)
-            };
-            if is(b"application", b"openmetrics-text") {
-                open = range.weight.max(open);
-            } else if is(b"text", b"plain") {
-                plain = range.weight.max(plain);
-            }
+    let is_list = each_range(values, |range| {
+        let is = |main: &[u8], sub: &[u8]| {
+            range.main.eq_ignore_ascii_case(main) && range.sub.eq_ignore_ascii_case(sub)
+        };
+        if is(b"application", b"openmetrics-text") {
+            open = range.weight.max(open);
+        } else if is(b"text", b"plain") {
+            plain = range.weight.max(plain);
         }
-    }
-    open > 0 && open >= plain
+    });
+    is_list && open > 0 && open >= plain
 }
 
 /// Up to the next comma that is not in a quoted string, and what follows it. `None` where a string does
