@@ -115,7 +115,8 @@ fn fill(
 }
 
 /// The file got shorter between its `fstat` and its read.
-fn shrunk() -> io::Error {
+#[must_use]
+pub fn shrunk() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read")
 }
 

@@ -5,6 +5,7 @@ use crate::config::checked;
 use crate::fs::Miss;
 use crate::handlers::miss;
 use crate::message::{Body, Fields, Reply};
+use crate::semantics::path::SafePath;
 use crate::semantics::status;
 
 const REST: &str = "{rest}";
@@ -74,6 +75,19 @@ pub(super) fn to_directory(relative: &[u8], location: &[u8]) -> Reply {
         return miss::reply(&Miss::NotFound);
     }
     to(308, location)
+}
+
+/// The path with its slash and the query as it was: path-absolute with one leading slash, so that it
+/// stays on this site whatever the names are (case A04).
+#[must_use]
+pub fn with_slash(path: &SafePath<'_>, query: Option<&[u8]>) -> Vec<u8> {
+    let mut location = path.escaped().to_vec();
+    location.push(b'/');
+    if let Some(query) = query {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    location
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::fs::{Chosen, Miss, Sought, Step, View};
 use crate::handlers::cache_control::CacheControl;
 use crate::handlers::found::found;
 use crate::handlers::miss;
+use crate::handlers::open_files::{self, OpenFiles};
 use crate::handlers::representation::{Asked, OwnedAsked};
 use crate::handlers::sidecars::{Probe, Sidecars};
 use crate::message::{Answer, Reply, Request};
@@ -44,10 +45,11 @@ fn is_below(path: &[u8], prefix: &[u8]) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The page in place of `answer`, which is a miss or may still become one.
+/// The page in place of `answer`, which is a miss or may still become one. Looked up in a view; what the worker
+/// keeps open gives way to it.
 pub(super) fn or_page(
     answer: Answer,
-    view: &Rc<View>,
+    (view, files): (&Rc<View>, Option<&Rc<OpenFiles>>),
     spa: &Rc<Spa>,
     sidecars: Sidecars,
     cache_control: &Rc<CacheControl>,
@@ -55,6 +57,7 @@ pub(super) fn or_page(
 ) -> Answer {
     let page = Page {
         view: Rc::clone(view),
+        files: files.cloned(),
         spa: Rc::clone(spa),
         sidecars,
         cache_control: Rc::clone(cache_control),
@@ -88,6 +91,7 @@ pub(super) fn or_page(
 /// What finds the page and describes it.
 struct Page {
     view: Rc<View>,
+    files: Option<Rc<OpenFiles>>,
     spa: Rc<Spa>,
     sidecars: Sidecars,
     cache_control: Rc<CacheControl>,
@@ -97,7 +101,7 @@ impl Page {
     /// The page, or `None` where it is not there.
     fn at_once(&self, asked: &Asked<'_>) -> Step<Option<Answer>> {
         let probe = self.sidecars.of_name(&self.spa.page);
-        match self.view.open(&self.spa.page, probe.endings()) {
+        match open_files::open(&self.view, self.files.as_ref(), &self.spa.page, probe.endings()) {
             Step::Ready(Ok(chosen)) => Step::Ready(Some(self.describe(chosen, &probe, asked))),
             Step::Ready(Err(Miss::NotFound | Miss::NotRegular)) => Step::Ready(None),
             Step::Ready(Err(miss)) => Step::Ready(Some(Answer::Ready(miss::reply(&miss)))),
@@ -108,7 +112,7 @@ impl Page {
     async fn waited_for(&self, why: Why, asked: &OwnedAsked) -> Reply {
         let probe = self.sidecars.of_name(&self.spa.page);
         let sought = Sought { path: self.spa.page.clone(), endings: probe.endings().to_vec() };
-        match self.view.open_in_pool(vec![sought]) {
+        match open_files::open_in_pool(&self.view, self.files.as_ref(), vec![sought]) {
             Err(full) => miss::pool_full(full),
             Ok(found) => {
                 facts::hop(why);

@@ -136,7 +136,8 @@ impl StaticFiles {
             return answer.map(|reply| if reply.status == 404 { spa::varied(reply) } else { reply });
         }
         let sidecars = Sidecars::of(request, &self.codings);
-        spa::or_page(answer, &self.view, spa, sidecars, &self.cache_control, request)
+        let place = (&self.view, self.open_files());
+        spa::or_page(answer, place, spa, sidecars, &self.cache_control, request)
     }
 
     fn answer_files(
@@ -210,23 +211,17 @@ impl StaticFiles {
         answer
     }
 
-    /// Opens a file. Where descriptors are short, those that are kept give way.
+    /// Opens a file.
     fn open(&self, path: &[u8], endings: &[&'static str]) -> Step<Result<Chosen, Miss>> {
-        let mut opened = self.view.open(path, endings);
-        if let Step::Ready(Err(miss)) = &opened
-            && miss.is_for_descriptors()
-            && self.gives_way()
-        {
-            opened = self.view.open(path, endings);
-        }
+        let opened = open_files::open(&self.view, self.open_files(), path, endings);
         if let Step::Ready(_) = &opened {
             facts::looked_up();
         }
         opened
     }
 
-    fn gives_way(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.files.shrink())
+    fn open_files(&self) -> Option<&Rc<OpenFiles>> {
+        self.kept.as_ref().map(|kept| &kept.files)
     }
 
     /// The index of a directory, or its list.
@@ -303,13 +298,13 @@ impl StaticFiles {
         }
         match first {
             Step::Ready(Ok(chosen)) => {
-                let directory = || redirect::to_directory(relative, &with_slash(path, query));
+                let directory = || redirect::to_directory(relative, &redirect::with_slash(path, query));
                 self.found(chosen, &probe, relative, asked, keep, directory)
             }
             Step::Ready(Err(miss)) => nothing(&miss, keep.as_ref()),
             Step::Wait(why) => {
                 let paths = std::iter::once(relative.to_vec()).chain(page).collect();
-                let (place, asked) = (Place::Outside(with_slash(path, query)), asked.to_owned());
+                let (place, asked) = (Place::Outside(redirect::with_slash(path, query)), asked.to_owned());
                 self.wait(Ask { why, paths, sidecars, place, asked, keep })
             }
         }
@@ -367,7 +362,7 @@ impl StaticFiles {
         };
         let answer = match page {
             Some(page) => listing::answer(&self.view, sought, page, asked, describe),
-            None => match self.view.open_in_pool(sought) {
+            None => match open_files::open_in_pool(&self.view, self.open_files(), sought) {
                 Err(full) => Answer::Ready(miss::pool_full(full)),
                 Ok(job) => Answer::Wait(Box::pin(async move {
                     match job.await {
@@ -382,16 +377,4 @@ impl StaticFiles {
         }
         answer
     }
-}
-
-/// The path with its slash and the query as it was: path-absolute with one leading slash, so that it
-/// stays on this site whatever the names are (case A04).
-fn with_slash(path: &SafePath<'_>, query: Option<&[u8]>) -> Vec<u8> {
-    let mut location = path.escaped().to_vec();
-    location.push(b'/');
-    if let Some(query) = query {
-        location.push(b'?');
-        location.extend_from_slice(query);
-    }
-    location
 }

@@ -75,7 +75,7 @@ families! {
     CONNECTIONS_ENDED = "scalws_connections_ended" Counter ["how"]
         "Connections by how they ended.";
     LOOKUPS = "scalws_lookups" Counter ["lane", "cause"]
-        "Paths that were looked up: inline on the worker, or in the pool with the cause.";
+        "Requests whose path was looked up: inline on the worker, or in the pool with the cause.";
     REQUEST_HOPS = "scalws_request_hops" Counter ["during", "cause"]
         "Trips of requests to the pool, before the answer began (lookup) or while it was sent (body). Before it each cause counts once a request.";
     ANSWERS = "scalws_answers" Counter ["source"]

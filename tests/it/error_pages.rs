@@ -5,16 +5,15 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::support::fuse::Hanging;
 use crate::support::{Client, Launch, Response, Server, Site, assert_same, is_root, noise, run, until};
-use crate::waits::{evict, reads_without_waiting};
+use crate::waits::evict;
 
 const OF_404: &str = "<p>nothing here</p>\n";
 const OF_4XX: &str = "<p>your fault</p>\n";
 const PLAIN_404: &str = "404 Not Found\n";
 
 /// With pages beneath the root, and in `errors/` beside it pages that name it.
-fn pages() -> Site {
+pub fn pages() -> Site {
     let site = Site::sample();
     site.file("404.html", OF_404.as_bytes());
     site.file("e/4xx.html", OF_4XX.as_bytes());
@@ -27,7 +26,7 @@ fn of_route(site: &Site, keys: &str) -> String {
     format!("[[route]]\npath = \"/\"\n[route.static]\nroot = '{}'\n{keys}\n", site.root().display())
 }
 
-fn of_site(site: &Site, pages: &str) -> String {
+pub fn of_site(site: &Site, pages: &str) -> String {
     format!("[error_pages]\nroot = '{}'\npages = {pages}\n", site.directory().join("errors").display())
 }
 
@@ -326,52 +325,6 @@ fn the_root_of_the_pages_is_followed() {
         assert_eq!(answer.status, 404);
         answer.text() == "next\n"
     });
-}
-
-/// The pool is full of calls that hang. Its 503 may have a page that is in memory, but must not ask the pool
-/// for one that is not: nor for a large one, whose next part may be cold.
-#[test]
-fn a_full_pool_is_not_asked_for_the_page_of_its_error() {
-    if !is_root() {
-        skip!("needs root for a FUSE mount");
-    }
-    let site = pages();
-    if !reads_without_waiting(&site) {
-        skip!("needs a file system with RWF_NOWAIT for Cargo's target directory");
-    }
-    let mountpoint = site.directory().join("fuse");
-    std::fs::create_dir(&mountpoint).unwrap();
-    let hanging = match Hanging::mount(&mountpoint) {
-        Ok(hanging) => hanging,
-        Err(why) => skip!("needs FUSE: {why}"),
-    };
-    let page = site.beside("errors/503.html", b"busy\n");
-    let tables = format!(
-        "[limits]\noffload_queue = 1\n{}[[route]]\npath = \"/\"\nstatic = {{ root = '{}' }}\n",
-        of_site(&site, "{ 503 = \"/503.html\" }"),
-        mountpoint.display()
-    );
-    let server = Server::with(&site, "workers = 1", &tables);
-    let mut stuck = Vec::new();
-    // More than one try: once a second the roots are looked up, which takes the only place.
-    until("a call that hangs", || {
-        stuck.push(server.client());
-        stuck.last_mut().unwrap().send("GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n");
-        hanging.waiting() == 1
-    });
-    let check = |body: &str| {
-        let answer = server.get("/file");
-        assert_eq!((answer.status, answer.text().as_str()), (503, body));
-        assert_eq!(answer.field("retry-after"), Some("1"));
-    };
-    check("busy\n");
-    evict(&File::open(&page).unwrap());
-    check("503 Service Unavailable\n");
-    std::fs::write(&page, noise(1, 200_000)).unwrap();
-    check("503 Service Unavailable\n");
-    std::fs::write(&page, "busy again\n").unwrap();
-    check("busy again\n");
-    assert_eq!(crate::support::Scrape::of(&server).sum("scalws_request_hops_total"), 0, "refused is no trip");
 }
 
 #[test]

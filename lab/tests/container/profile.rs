@@ -1,9 +1,6 @@
 //! `scripts/profile.sh --docker`: a whole run leaves a whole folder, and Ctrl-C at any moment, a dead server
 //! or a row of its own leave no container, no network and no image.
-//!
-//! Not part of the gate yet: a machine with other work is refused by the profile itself, and since profiles and
-//! comparisons share their containers these have not been seen to pass. On a quiet machine:
-//! `cargo test -p scalws-lab --test container profile:: -- --ignored`.
+//! A machine with other work is refused by the profile itself: these want a quiet one (eight minutes on two cores).
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -87,7 +84,6 @@ fn whole(folder: &Path) -> Document {
 
 /// A whole run first, which builds, too; another says how long one is without that.
 #[test]
-#[ignore = "needs a quiet machine, on which it has not been tried yet: see the module"]
 fn whatever_ends_a_profile_nothing_is_left() {
     if is_skipped() {
         return;
@@ -110,7 +106,6 @@ fn whatever_ends_a_profile_nothing_is_left() {
 
 /// Rows that need more than a config, against nginx where it has the same.
 #[test]
-#[ignore = "needs a quiet machine, on which it has not been tried yet: see the module"]
 fn rows_with_files_of_their_own_have_their_profiles() {
     if is_skipped() {
         return;

@@ -8,6 +8,7 @@ use super::flow::Cut;
 use super::head::Head;
 use super::next::{FileBody, KeptBody, Next, Waiting};
 use super::request::{Objection, understand};
+use super::stream::Course;
 use super::write::{Meta, push_head};
 use crate::connection::wire::Wire;
 use crate::fs::{Step, read};
@@ -64,6 +65,7 @@ impl<W: Wire> Connection<W> {
         }
         let (mark, length) = (self.output.len(), reply.body.len());
         self.push_head(&reply, meta, length);
+        let head_bytes = self.output.len() - mark;
         match reply.body {
             _ if meta.is_head => {}
             Body::Empty => {}
@@ -81,19 +83,13 @@ impl<W: Wire> Connection<W> {
             Body::Parts(parts) => {
                 let Parts { file, parts, end } = *parts;
                 let (status, meta) = (reply.status, *meta);
-                return Next::File(Box::new(FileBody {
-                    file,
-                    parts,
-                    end,
-                    status,
-                    meta,
-                    head: bytes.to_vec(),
-                }));
+                let head = bytes.to_vec();
+                return Next::File(Box::new(FileBody { file, parts, end, status, meta, head, head_bytes }));
             }
             Body::File(file, range) if length > self.inline_bytes_max(&file) => {
                 let (status, meta, parts) = (reply.status, *meta, vec![(Vec::new(), range)]);
                 let (end, head) = (Vec::new(), bytes.to_vec());
-                return Next::File(Box::new(FileBody { file, parts, end, status, meta, head }));
+                return Next::File(Box::new(FileBody { file, parts, end, status, meta, head, head_bytes }));
             }
             Body::File(file, range) => {
                 match read::part_resident(&file, range.start, length, &mut self.output) {
@@ -174,18 +170,34 @@ impl<W: Wire> Connection<W> {
 
     /// Sends parts of a file behind its head, and the text around them.
     pub(super) async fn file(&mut self, body: FileBody) -> Result<(), Cut> {
-        let FileBody { file, parts, end, status, meta, head: bytes } = body;
+        let FileBody { file, parts, end, status, meta, head: bytes, head_bytes } = body;
         self.stay.now(Doing::Answer);
         self.compact_input();
+        let is_copied = !self.wire.takes_files();
+        let mut course = Course::new(is_copied);
         let (mut sent, mut result) = (0, Ok(()));
+        if let Some((_, first)) = parts.first() {
+            match self.fetch_first(&file, *first, head_bytes, &mut course).await {
+                Ok(None) => {}
+                Ok(Some(instead)) => {
+                    self.output.clear();
+                    self.with_held_head(&bytes, |connection, head, bytes| {
+                        connection.send(instead, &meta, head, bytes)
+                    });
+                    return Ok(());
+                }
+                Err(cut) => result = Err(cut),
+            }
+        }
         for (before, range) in parts {
-            self.output.extend_from_slice(&before);
-            let (of_part, outcome) = self.send_part(&file, range).await;
-            sent += of_part;
-            result = outcome;
             if result.is_err() {
                 break;
             }
+            self.output.extend_from_slice(&before);
+            let course = std::mem::replace(&mut course, Course::new(is_copied));
+            let (of_part, outcome) = self.send_part(&file, range, course).await;
+            sent += of_part;
+            result = outcome;
         }
         if result.is_ok() {
             self.output.extend_from_slice(&end);

@@ -3,7 +3,7 @@
 //! `engine` is the loop of a connection and `next` what a step of it leaves to be waited for; `answer` is the
 //! way of an answer and `account` its end; `head` understands a head, `request` what it asks for, `identify` who
 //! it is; `body` finds its end, `write` puts an answer into bytes, `flow` moves bytes and minds deadlines,
-//! `stream` sends large files, `sendfile` those of a plain socket.
+//! `stream` sends large files, `sendfile` those of a plain socket, `fetch` what the pool has to bring of them.
 
 mod engine;
 mod answer;
@@ -17,5 +17,6 @@ mod next;
 mod flow;
 mod sendfile;
 mod stream;
+mod fetch;
 
 pub use engine::serve;

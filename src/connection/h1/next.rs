@@ -39,6 +39,8 @@ pub(super) struct FileBody {
     pub(super) status: u16,
     pub(super) meta: Meta,
     pub(super) head: Vec<u8>,
+    /// Length of the answer's head, with which the output ends.
+    pub(super) head_bytes: usize,
 }
 
 /// Bytes that are to follow the output, too many to be copied into it.

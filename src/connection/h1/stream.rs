@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use super::engine::Connection;
+use super::fetch::Lack;
 use super::flow::{Cut, Patience};
 use crate::connection::windows::Lent;
 use crate::connection::wire::Wire;
 use crate::fs::read::{self, Shared, Warm};
-use crate::fs::{Mode, OpenFile, Step, send};
-use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX, WARM_BYTES};
-use crate::offload::Why;
+use crate::fs::{OpenFile, Step};
+use crate::limits::{FILE_CHUNK_BYTES, TURN_BYTES_MAX};
 use crate::semantics::range::ByteRange;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::kinds::Source;
@@ -43,36 +43,47 @@ pub(super) struct Course {
     /// What is known to be resident.
     pub(super) warm: Warm,
     /// Where the pool last read a window through that a worker may ask about.
-    read_at: Option<u64>,
+    pub(super) read_at: Option<u64>,
     /// The wire is no plain socket, or sendfile does not know this file system.
     is_copied: bool,
     /// What the pool read of a remote file.
-    lent: Option<Lent>,
+    pub(super) lent: Option<Lent>,
     /// The client has not lost a window, or has taken a whole chunk since.
-    is_fast: bool,
+    pub(super) is_fast: bool,
 }
 
-impl Default for Course {
-    fn default() -> Course {
+impl Course {
+    /// The start of a stream that is copied or not.
+    pub(super) fn new(is_copied: bool) -> Course {
         Course {
             turn: 0,
             chunk: FILE_CHUNK_BYTES,
             warm: Warm::default(),
             read_at: None,
-            is_copied: false,
+            is_copied,
             lent: None,
             is_fast: true,
         }
+    }
+
+    /// Whether the pool may read through what is to be sent from `offset` on: not twice, and in the middle only
+    /// for a stream that is not copied.
+    pub(super) fn may_warm(&self, offset: u64) -> bool {
+        self.read_at.is_none() || (!self.is_copied && self.read_at != Some(offset))
     }
 }
 
 impl<W: Wire> Connection<W> {
     /// Sends the pending output and a part of the file behind it. Returns how many of its bytes were
     /// sent in any case.
-    pub(super) async fn send_part(&mut self, file: &Shared, range: ByteRange) -> (u64, Result<(), Cut>) {
+    pub(super) async fn send_part(
+        &mut self,
+        file: &Shared,
+        range: ByteRange,
+        mut course: Course,
+    ) -> (u64, Result<(), Cut>) {
         let ByteRange { start, end } = range;
         let mut offset = start;
-        let mut course = Course { is_copied: !self.wire.takes_files(), ..Course::default() };
         self.decide_send_buffer();
         while offset < end {
             let rest = ByteRange { start: offset, end };
@@ -124,6 +135,10 @@ impl<W: Wire> Connection<W> {
         course: &mut Course,
     ) -> Result<usize, Cut> {
         let (offset, left) = (range.start, usize::try_from(range.len()).unwrap_or(usize::MAX));
+        if course.lent.is_some() {
+            // It came before the head went out.
+            self.flush().await?;
+        }
         if let Some(count) = self.send_lent(offset, course).await? {
             self.sent_from(Source::Pool);
             return Ok(count);
@@ -149,38 +164,12 @@ impl<W: Wire> Connection<W> {
         // Not before the socket has room: a hop for a client that does not read would be for nothing.
         self.flush().await?;
         self.writable().await?;
-        match file.mode() {
-            Mode::OpenInline => {
-                let Ok(job) = read::warm_in_pool(file, offset, left.min(WARM_BYTES)) else {
-                    return Err(Cut::FileFailed);
-                };
-                course.warm = match self.hop(Why::NoNowait, job).await {
-                    Some(Ok(warm)) => warm,
-                    Some(Err(_)) | None => return Err(Cut::FileFailed),
-                };
-                return Ok(0);
-            }
-            Mode::Remote if course.is_fast => {
-                if let Some((lent, buffer)) = self.context.windows.lend(monotonic_coarse_ms()) {
-                    let window = self.read_in_pool(file, offset, left.min(WARM_BYTES), buffer).await?;
-                    lent.fill(offset, window, monotonic_coarse_ms());
-                    course.lent = Some(lent);
-                    return Ok(0);
-                }
-            }
-            // Once: what the kernel drops again before it is sent comes as a copy.
-            Mode::Inline if !course.is_copied && course.read_at != Some(offset) => {
-                let window = send::window_to_read(offset, left);
-                let Ok(job) = read::warm_in_pool(file, offset, window) else { return Err(Cut::FileFailed) };
-                let Some(Ok(_)) = self.hop(Why::ColdData, job).await else { return Err(Cut::FileFailed) };
-                course.read_at = Some(offset);
-                return Ok(0);
-            }
-            Mode::Remote | Mode::Inline | Mode::Memory => {}
+        if self.fetch(file, offset, left, course).await.map_err(Lack::cut)? {
+            return Ok(0);
         }
         let place = self.within_wait(file.lane().place()).await.flatten();
         let _place = place.ok_or(Cut::FileFailed)?;
-        let chunk = self.read_in_pool(file, offset, bytes, Vec::new()).await?;
+        let chunk = self.read_in_pool(file, offset, bytes, Vec::new()).await.map_err(Lack::cut)?;
         let count = self.send_some(&chunk).await?;
         self.sent_from(Source::Pool);
         course.is_fast |= count == FILE_CHUNK_BYTES;
@@ -215,22 +204,6 @@ impl<W: Wire> Connection<W> {
             }
         }
         Ok(sent)
-    }
-
-    /// Up to `bytes` from `offset` of the file, which is not at its end there.
-    async fn read_in_pool(
-        &mut self,
-        file: &Shared,
-        offset: u64,
-        bytes: usize,
-        buffer: Vec<u8>,
-    ) -> Result<Vec<u8>, Cut> {
-        let Ok(job) = read::chunk_in_pool(file, offset, bytes, buffer) else { return Err(Cut::FileFailed) };
-        match self.hop(read::why_not(file.mode()), job).await {
-            Some(Ok(chunk)) if chunk.is_empty() => Err(Cut::FileShrank),
-            Some(Ok(chunk)) => Ok(chunk),
-            Some(Err(_)) | None => Err(Cut::FileFailed),
-        }
     }
 
     /// Reads up to `bytes_max` resident bytes and sends what the socket takes of them, together with
@@ -273,7 +246,7 @@ impl<W: Wire> Connection<W> {
     }
 
     /// Waits until the socket takes something.
-    async fn writable(&mut self) -> Result<(), Cut> {
+    pub(super) async fn writable(&mut self) -> Result<(), Cut> {
         let mut patience = Patience::Fresh;
         poll_fn(|task| match self.wire.poll_write_ready(task) {
             Poll::Pending => self.wait_for_reader(task, &mut patience),

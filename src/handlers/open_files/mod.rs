@@ -14,13 +14,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::fs::{Cache, View, read};
+use crate::fs::{Cache, Chosen, Miss, Sought, Step, View, read};
 use crate::handlers::compress::Making;
 use crate::handlers::representation::Asked;
 use crate::handlers::{Headers, miss};
 use crate::limits::{Limits, OPEN_FILE_IDLE_MS, OPEN_FILE_NAME_BYTES_MAX, SIDECAR_BELIEVED_MS_MAX};
 use crate::message::Answer;
-use crate::offload::Why;
+use crate::offload::{Full, Why};
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::counters::KeptFiles;
 use crate::telemetry::facts;
@@ -263,4 +263,43 @@ pub(super) fn serve(
             }
         }
     }))
+}
+
+/// Looks up and opens at once. Where descriptors are short, those of `files` give way.
+pub(super) fn open(
+    view: &View,
+    files: Option<&Rc<OpenFiles>>,
+    path: &[u8],
+    endings: &[&'static str],
+) -> Step<Result<Chosen, Miss>> {
+    let opened = view.open(path, endings);
+    if let Step::Ready(Err(miss)) = &opened
+        && miss.is_for_descriptors()
+        && files.is_some_and(|files| files.shrink())
+    {
+        return view.open(path, endings);
+    }
+    opened
+}
+
+/// The same in the pool.
+pub(super) fn open_in_pool(
+    view: &Rc<View>,
+    files: Option<&Rc<OpenFiles>>,
+    sought: Vec<Sought>,
+) -> Result<impl Future<Output = Result<(usize, Chosen), Miss>> + use<>, Full> {
+    let again = files.map(|files| (Rc::clone(files), Rc::clone(view), sought.clone()));
+    let job = view.open_in_pool(sought)?;
+    Ok(async move {
+        let opened = job.await;
+        let is_short = opened.as_ref().is_err_and(Miss::is_for_descriptors);
+        if is_short
+            && let Some((files, view, sought)) = again
+            && files.shrink()
+            && let Ok(job) = view.open_in_pool(sought)
+        {
+            return job.await;
+        }
+        opened
+    })
 }

@@ -25,6 +25,13 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "distance::a_client_far_away_is_not_held_back",
     },
     Guard {
+        name: "no-head-before-its-file",
+        file: "src/connection/h1/answer.rs",
+        old: "if let Some((_, first)) = parts.first() {",
+        new: "if let Some((_, first)) = parts.first().filter(|_| is_copied) {",
+        test: "cold::a_cold_file_of_any_size_is_503_while_the_pool_is_full",
+    },
+    Guard {
         name: "turns",
         file: "src/connection/h1/stream.rs",
         old: "if course.turn >= TURN_BYTES_MAX {",

@@ -81,6 +81,20 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "open_files::edits_of_what_has_a_sidecar_show",
     },
     Guard {
+        name: "cache-gives-way-everywhere",
+        file: "src/handlers/open_files/mod.rs",
+        old: "if self.short_known.replace(short) != short {",
+        new: "if self.short_known.replace(short) > short {",
+        test: "shortage::what_one_worker_needs_is_given_by_all",
+    },
+    Guard {
+        name: "cache-gives-way-to-the-pool",
+        file: "src/handlers/open_files/mod.rs",
+        old: "        if is_short\n            && let Some",
+        new: "        if !is_short\n            && let Some",
+        test: "shortage::what_is_kept_gives_way_to_the_pool",
+    },
+    Guard {
         name: "cache-gives-way",
         file: "src/handlers/open_files/mod.rs",
         old: "        found.shrink(before / 2);\n",
