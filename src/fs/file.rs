@@ -134,6 +134,21 @@ mod tests {
         assert_eq!(settled, None);
     }
 
+    /// The look before says one version, the bytes are of the next.
+    #[test]
+    fn what_changed_since_its_look_is_not_kept_in_memory() {
+        let path = std::env::temp_dir().join(format!("scalws-changed-{}", std::process::id()));
+        std::fs::write(&path, b"content").unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let now = fstat(file.as_fd()).unwrap();
+        let an_hour_ago = now.ctime_s - 3_600;
+        let before = Stat { mtime_s: an_hour_ago, ctime_s: an_hour_ago, ..now };
+        let file = OpenFile::new(file.into(), before, Mode::Memory, Offload::start(1, 10).unwrap().lane());
+        assert!(!crate::fs::read::is_young(&file), "or it would not have been read");
+        assert_eq!(crate::fs::read::settled(&file), None);
+    }
+
     #[test]
     fn only_a_close_that_may_block_goes_to_the_pool() {
         let path = std::env::temp_dir().join(format!("scalws-close-{}", std::process::id()));

@@ -8,23 +8,27 @@ use crate::semantics::head::split_port;
 use crate::semantics::method::Method;
 use crate::semantics::path::SafePath;
 
+/// Keys come from the config alone, so that nobody else can make them collide: a hash that is fast on short
+/// keys does (docs/adr/0037-hashes.md).
+type Map<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
+
 /// Longest host name (RFC 1035 §2.3.4), a trailing dot included.
 const HOST_BYTES_MAX: usize = 254;
 
 /// Routes with values of type `T`.
 #[derive(Debug)]
 pub struct Table<T> {
-    exact_hosts: HashMap<Vec<u8>, Paths<T>>,
+    exact_hosts: Map<Paths<T>>,
     /// By suffix, such as `.example.com`.
-    wildcard_hosts: HashMap<Vec<u8>, Paths<T>>,
+    wildcard_hosts: Map<Paths<T>>,
     every_host: Paths<T>,
 }
 
 /// Routes of one host pattern.
 #[derive(Debug)]
 struct Paths<T> {
-    exact: HashMap<Vec<u8>, Methods<T>>,
-    prefixes: HashMap<Vec<u8>, Methods<T>>,
+    exact: Map<Methods<T>>,
+    prefixes: Map<Methods<T>>,
     /// Segments of the deepest prefix; `None` without any.
     depth_max: Option<usize>,
 }
@@ -49,7 +53,7 @@ pub enum Match<'t, T> {
 
 impl<T> Default for Paths<T> {
     fn default() -> Self {
-        Paths { exact: HashMap::new(), prefixes: HashMap::new(), depth_max: None }
+        Paths { exact: HashMap::default(), prefixes: HashMap::default(), depth_max: None }
     }
 }
 
@@ -63,8 +67,8 @@ impl<T: Clone> Table<T> {
     /// A table of `routes` and their values. That no two match the same was checked with the config.
     pub fn new<'r>(routes: impl Iterator<Item = (&'r Route, T)>) -> Table<T> {
         let mut table = Table {
-            exact_hosts: HashMap::new(),
-            wildcard_hosts: HashMap::new(),
+            exact_hosts: HashMap::default(),
+            wildcard_hosts: HashMap::default(),
             every_host: Paths::default(),
         };
         for (route, value) in routes {

@@ -246,7 +246,8 @@ pub fn has_hidden_segment(relative: &[u8], at_root: bool) -> bool {
     if !first_may_be_hidden && rest.first() == Some(&b'.') {
         return true;
     }
-    memchr::memmem::find(rest, b"/.").is_some()
+    // Not by memmem: to make its searcher costs more than to look at the bytes of most paths.
+    rest.windows(2).any(|pair| pair == b"/.")
 }
 
 #[cfg(test)]

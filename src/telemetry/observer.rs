@@ -85,6 +85,13 @@ impl Observer {
         (identity != Identity::default()).then(|| Box::new(identity))
     }
 
+    /// Who a message is that could not be read: an id for its answer and its log line, and no trace.
+    #[must_use]
+    pub fn identify_unread(&self) -> Option<Box<Identity>> {
+        let identity = || Identity { request_id: self.ids.request(), ..Identity::default() };
+        self.has_request_ids.then(|| Box::new(identity()))
+    }
+
     /// Whether a request that has ended has a span. One that was not chosen before gets its ids now.
     ///
     /// What the engine refuses as it knows no such method or version is no error of ours: who sends that would

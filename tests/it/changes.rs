@@ -140,6 +140,27 @@ fn a_root_that_is_swapped_is_followed() {
     assert_same(&found, &content, "the download that began in release 1");
 }
 
+/// What is kept open is of the release that it was opened in, however long its names may be believed.
+#[test]
+fn a_swapped_root_ends_what_is_kept() {
+    let site = Site::new();
+    for release in ["1", "2"] {
+        site.beside(format!("releases/{release}/page.html"), release.as_bytes());
+    }
+    let current = site.directory().join("current");
+    symlink("releases/1", &current).unwrap();
+    let keys = format!("root = '{}', revalidate = \"24h\"", current.display());
+    let server =
+        Server::with(&site, "workers = 2", &format!("[[route]]\npath = \"/\"\nstatic = {{ {keys} }}\n"));
+    let mut clients: Vec<_> = (0..20).map(|_| server.client()).collect();
+    let mut all_have = |body: &[u8]| clients.iter_mut().all(|client| client.get("/page.html").body == body);
+    assert!(all_have(b"1") && all_have(b"1"));
+    let next = site.directory().join("c.tmp");
+    symlink("releases/2", &next).unwrap();
+    fs::rename(&next, &current).unwrap();
+    until("the new release, from every worker", || all_have(b"2"));
+}
+
 /// Tells the visitors to stop, also when the test fails before it gets there.
 struct StopOnDrop<'a>(&'a AtomicBool);
 

@@ -18,8 +18,11 @@ impl<W: Wire> Connection<W> {
     /// The head of a request is complete, or could not be read.
     pub(super) fn begin(&mut self, head: Option<&Head<'_>>) {
         self.record = Record::begun(self.context.now_us());
-        if self.context.observer.is_some() {
-            self.identity = head.and_then(|head| identify(&self.context, self.is_trusted, head));
+        if let Some(observer) = &self.context.observer {
+            self.identity = match head {
+                Some(head) => identify(observer, self.is_trusted, head),
+                None => observer.identify_unread(),
+            };
         }
     }
 
@@ -58,10 +61,8 @@ impl<W: Wire> Connection<W> {
             None if refusal.status == 400 => self.context.counters.malformed(),
             None => {}
         }
-        match head {
-            // What could not be read has no beginning.
-            None => self.begin(None),
-            Some(head) => self.record.method = MethodLabel::of_token(head.method),
+        if let Some(head) = head {
+            self.record.method = MethodLabel::of_token(head.method);
         }
         let status = refusal.status;
         let duration_us = self.count(status, body_bytes);

@@ -235,6 +235,10 @@ impl<W: Wire> Connection<W> {
         }
         let is_head = head.is_some_and(|head| head.method == b"HEAD");
         let meta = Meta { version: Version::Http11, keep_alive: false, is_head };
+        if head.is_none() {
+            // What could not be read has no beginning.
+            self.begin(None);
+        }
         let length = reply.body.len();
         self.push_head(&reply, &meta, length);
         if let Body::Owned(body) = reply.body

@@ -1,15 +1,15 @@
 //! What others learn of a request by its own answer: its id, and how long its phases took.
 
 use super::head::Head;
-use crate::connection::Context;
 use crate::telemetry::facts::LookedUp;
 use crate::telemetry::identity::Identity;
+use crate::telemetry::observer::Observer;
 use crate::telemetry::record::Record;
 
 /// Who the request with this head is; `None` where nobody asks.
-pub(super) fn identify(context: &Context, is_trusted: bool, head: &Head<'_>) -> Option<Box<Identity>> {
+pub(super) fn identify(observer: &Observer, is_trusted: bool, head: &Head<'_>) -> Option<Box<Identity>> {
     let fields = head.fields.iter().map(|field| (field.name, field.value));
-    context.observer.as_ref()?.identify(is_trusted, fields)
+    observer.identify(is_trusted, fields)
 }
 
 /// Appends the field lines of an identity.

@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 
 use super::Finished;
 use crate::semantics::head::split_port;
+use crate::semantics::path::Target;
 use crate::telemetry::facts::{Kept, LookedUp};
 use crate::telemetry::identity::Ids;
 use crate::telemetry::kinds::{MethodLabel, Source};
@@ -163,13 +164,19 @@ impl Encoder {
     }
 }
 
+/// `url.path` and `url.query` of a request target, also of one in absolute form (RFC 9112 §3.2.2). What is no
+/// target is shown as it came.
+fn path_and_query(target: &[u8]) -> (&[u8], &[u8]) {
+    match Target::parse(target) {
+        Ok(Target::Path { path, query, .. }) => (path, query.unwrap_or_default()),
+        Ok(Target::Asterisk) | Err(_) => (target, &[]),
+    }
+}
+
 fn attributes(finished: &Finished, method: &str, route: Option<&str>) -> Vec<KeyValue> {
     let Finished { record, identity, status, error, .. } = finished;
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (path, query) = match memchr::memchr(b'?', &finished.target) {
-        Some(at) => (&finished.target[..at], &finished.target[at + 1..]),
-        None => (&*finished.target, &[] as &[u8]),
-    };
+    let (path, query) = path_and_query(&finished.target);
     let (host, port) = split_port(&finished.host);
     let client = finished.client.to_canonical().to_string();
     let error = if error.is_empty() && *status >= 500 { status.to_string() } else { (*error).to_owned() };

@@ -95,6 +95,20 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "shortage::what_is_kept_gives_way_to_the_pool",
     },
     Guard {
+        name: "cache-of-one-release",
+        file: "src/handlers/open_files/mod.rs",
+        old: "now_ms < self.until_ms && generation == self.generation",
+        new: "now_ms < self.until_ms && generation >= self.generation",
+        test: "changes::a_swapped_root_ends_what_is_kept",
+    },
+    Guard {
+        name: "cache-second-look",
+        file: "src/fs/read.rs",
+        old: "Step::Ready(Ok(())) => file.is_unchanged().then_some(content),",
+        new: "Step::Ready(Ok(())) => Some(content),",
+        test: "fs::file::tests::what_changed_since_its_look_is_not_kept_in_memory",
+    },
+    Guard {
         name: "cache-gives-way",
         file: "src/handlers/open_files/mod.rs",
         old: "        found.shrink(before / 2);\n",

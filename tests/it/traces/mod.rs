@@ -84,7 +84,7 @@ fn a_collector_gets_spans_by_the_conventions_over_both_transports() {
         let agent = "User-Agent: t/1\r\n";
         assert_eq!(ask(&mut client, "GET /x.txt?a=1&sig=secret&b", agent).status, 200);
         assert_eq!(ask(&mut client, "POST /r/a", "Content-Length: 0\r\n").status, 200);
-        assert_eq!(ask(&mut client, "GET /none", "").status, 404);
+        assert_eq!(ask(&mut client, "GET http://Site.example:8080/none?q", "").status, 404);
         assert_eq!(ask(&mut client, "BREW /pot", "").status, 501);
         let taken = collector.wait_for(4);
         taken.iter().for_each(assert_well_formed);
@@ -92,6 +92,9 @@ fn a_collector_gets_spans_by_the_conventions_over_both_transports() {
 
         check_file(&taken);
         let resource = &taken[0].resource;
+        let missing =
+            taken.iter().find(|taken| taken.number("http.response.status_code") == Some(404)).unwrap();
+        assert_eq!((missing.text("url.path"), missing.text("url.query")), (Some("/none"), Some("q")));
         let posted = named(&taken, "POST /r/");
         assert_eq!(
             (posted.text("http.route"), posted.text("scalws.body.source")),
