@@ -59,10 +59,27 @@ const ROWS: &[Row] = &[
     },
     Row { keys: UNCACHED, status: 404, ..row("uncached 404 of a file", "/none", &[SOCKET, &["openat2"]]) },
     row("cached 1 KiB", "/1k", &[SOCKET, LOOK]),
-    Row { log: "access = \"json\"", ..row("cached 1 KiB with an access log", "/1k", &[SOCKET, LOOK]) },
     Row { fields: "If-None-Match: {etag}\r\n", status: 304, ..row("304", "/1k", &[SOCKET, LOOK]) },
     Row { fields: "Accept-Encoding: gzip\r\n", ..row("sidecar", "/app.js", &[SOCKET, LOOK]) },
     Row { status: 404, ..row("404 of a file", "/none", &[SOCKET]) },
+    // The same with the access log on: its lines are written by a thread of their own.
+    Row { log: "access = \"json\"", ..row("cached 1 KiB with an access log", "/1k", &[SOCKET, LOOK]) },
+    Row {
+        log: "access = \"json\"",
+        fields: "If-None-Match: {etag}\r\n",
+        status: 304,
+        ..row("304 with an access log", "/1k", &[SOCKET, LOOK])
+    },
+    Row {
+        log: "access = \"json\"",
+        fields: "Accept-Encoding: gzip\r\n",
+        ..row("sidecar with an access log", "/app.js", &[SOCKET, LOOK])
+    },
+    Row {
+        log: "access = \"json\"",
+        status: 404,
+        ..row("404 of a file with an access log", "/none", &[SOCKET])
+    },
 ];
 
 /// A trace of all calls, or a word that there is none; where CI runs there has to be one.

@@ -14,6 +14,12 @@ static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const REQUESTS: usize = 10_000;
 
+/// A name that leads to nothing.
+const NOTHING: &str = "GET /none.bin HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nAccept: */*\r\n\r\n";
+/// What a client sends that has other versions: each tag is looked at.
+const OTHER_TAGS: &str =
+    "GET /1k.bin HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nIf-None-Match: \"a\", W/\"b\"\r\n\r\n";
+
 /// Allocations and bytes of a request, without what a connection costs once.
 fn each(mut run: impl FnMut(usize)) -> (f64, f64) {
     let mut count = |requests| {
@@ -66,6 +72,7 @@ fn requests_allocate_no_more_than_stated() {
         })
     };
     let (whole, unchanged) = (of_kept(REQUEST), of_kept(UNCHANGED));
+    let (nothing, changed) = (of_kept(NOTHING), of_kept(OTHER_TAGS));
     let missing = each(|count| {
         serve(Box::new(site(RESPOND, &scratch).unwrap()), REQUEST, count).unwrap();
     });
@@ -76,6 +83,8 @@ fn requests_allocate_no_more_than_stated() {
         ("file of 1 KiB", file),
         ("the same, kept", whole),
         ("304 of it", unchanged),
+        ("other tags", changed),
+        ("404 of a file", nothing),
         ("404", missing),
         ("axum respond", axum),
     ] {
@@ -83,7 +92,7 @@ fn requests_allocate_no_more_than_stated() {
     }
     // The number that stands here is the one that was measured when the line was written.
     assert!(respond.0 <= 0.1, "respond: {respond:?}");
-    for row in [whole, unchanged, missing] {
+    for row in [whole, unchanged, changed, nothing, missing] {
         assert!(row.0 <= 0.1, "{row:?}");
     }
     assert!(file.0 <= 12.0, "a file: {file:?}");
