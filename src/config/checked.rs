@@ -86,6 +86,8 @@ pub struct Traces {
     pub protocol: Protocol,
     /// An `http` URL: for gRPC an authority, for HTTP with the whole path.
     pub endpoint: String,
+    /// Requests to the collector are compressed by gzip.
+    pub is_compressed: bool,
     /// Further fields of each request to the collector, with lower-case names. May hold secrets.
     pub headers: Vec<(String, String)>,
     /// How long one request to the collector may take.

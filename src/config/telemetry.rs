@@ -92,18 +92,23 @@ impl Variables<'_, '_> {
     fn traces(&mut self) -> Option<Traces> {
         let protocol = self.protocol();
         let endpoint = self.endpoint(protocol)?;
-        if self
-            .first(["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"])
-            .is_some_and(|(_, word)| word != "none")
-        {
-            self.warn("OTEL_EXPORTER_OTLP_COMPRESSION", "\"none\": spans are sent as they are");
-        }
+        let compression_names = ["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"];
+        let is_compressed = match self.first(compression_names) {
+            None => false,
+            Some((name, word)) => {
+                if !["gzip", "none"].contains(&word.as_str()) {
+                    self.warn(name, "\"gzip\" or \"none\"");
+                }
+                word == "gzip"
+            }
+        };
         let timeout_names = ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
         let timeout_ms =
             self.first(timeout_names).and_then(|(name, value)| self.number(name, &value, SLOW_MS_MAX));
         Some(Traces {
             protocol,
             endpoint,
+            is_compressed,
             headers: self.headers(),
             timeout: Duration::from_millis(timeout_ms.unwrap_or(SPAN_TIMEOUT_MS)),
             sampler: self.sampler(),

@@ -246,6 +246,7 @@ mod tests {
 
     fn traces(protocol: Protocol) -> Traces {
         Traces {
+            is_compressed: false,
             protocol,
             endpoint: "http://127.0.0.1:9".to_owned(),
             headers: Vec::new(),

@@ -91,6 +91,7 @@ mod tests {
     fn traces(service: Option<&str>, resource: &[(&str, &str)]) -> Traces {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Traces {
+            is_compressed: false,
             protocol: Protocol::Grpc,
             endpoint: String::new(),
             headers: Vec::new(),

@@ -2,7 +2,10 @@
 //! gave no answer may have taken them (docs/adr/0036-spans-after-the-request.md).
 
 use std::error::Error;
+use std::io::{self, Write as _};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
@@ -12,6 +15,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use prost::Message as _;
 use tokio::net::TcpStream;
+use tonic::codec::CompressionEncoding;
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tonic::transport::{Channel, Endpoint};
 
@@ -24,7 +28,15 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// A way to the collector.
 pub(super) enum Transport {
     Grpc { client: TraceServiceClient<Channel>, metadata: MetadataMap },
-    Http { authority: String, path: String, headers: Vec<(String, String)> },
+    Http(Place),
+}
+
+/// Where and how a collector takes HTTP.
+pub(super) struct Place {
+    authority: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    is_compressed: bool,
 }
 
 /// Why spans were not taken, for counters and for people.
@@ -55,21 +67,22 @@ impl Transport {
                     .http2_keep_alive_interval(traces.timeout / 2)
                     .keep_alive_timeout(traces.timeout)
                     .keep_alive_while_idle(false);
-                let channel = endpoint.connect_lazy();
-                Ok(Transport::Grpc {
-                    client: TraceServiceClient::new(channel),
-                    metadata: metadata(&traces.headers),
-                })
+                let mut client = TraceServiceClient::new(endpoint.connect_lazy());
+                if traces.is_compressed {
+                    client = client.send_compressed(CompressionEncoding::Gzip);
+                }
+                Ok(Transport::Grpc { client, metadata: metadata(&traces.headers) })
             }
             Protocol::Http => {
                 let rest = traces.endpoint.strip_prefix("http://").unwrap_or(&traces.endpoint);
                 let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
                 let path = if path.is_empty() { "/" } else { path };
-                Ok(Transport::Http {
+                Ok(Transport::Http(Place {
                     authority: authority.to_owned(),
                     path: path.to_owned(),
                     headers: traces.headers.clone(),
-                })
+                    is_compressed: traces.is_compressed,
+                }))
             }
         }
     }
@@ -82,7 +95,7 @@ impl Transport {
                 *request.metadata_mut() = metadata.clone();
                 client.export(request).await.map_err(|status| of_status(&status))?.into_inner()
             }
-            Transport::Http { authority, path, headers } => post(authority, path, headers, &spans).await?,
+            Transport::Http(place) => post(place, &spans).await?,
         };
         let rejected = answer.partial_success.map_or(0, |partial| partial.rejected_spans);
         Ok(u64::try_from(rejected).unwrap_or(0))
@@ -118,15 +131,21 @@ fn innermost(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
+/// Like all that is sent for others to read once: the level that costs least.
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
 async fn post(
-    authority: &str,
-    path: &str,
-    headers: &[(String, String)],
+    place: &Place,
     spans: &ExportTraceServiceRequest,
 ) -> Result<ExportTraceServiceResponse, Failure> {
+    let Place { authority, path, headers, is_compressed } = place;
     let unreachable = |error: &(dyn Error + 'static)| Failure::new(Lost::Unreachable, innermost(error));
     let address = if crate::semantics::head::split_port(authority.as_bytes()).1.is_some() {
-        authority.to_owned()
+        authority.clone()
     } else {
         format!("{authority}:80")
     };
@@ -135,16 +154,20 @@ async fn post(
     let (mut sender, connection) = handshake.await.map_err(|error| unreachable(&error))?;
     // Ends with the answer, or with the sender.
     let connection = tokio::spawn(connection);
-    let mut request = hyper::Request::post(path)
-        .header(hyper::header::HOST, authority)
+    let mut request = hyper::Request::post(path.as_str())
+        .header(hyper::header::HOST, authority.as_str())
         .header(hyper::header::CONTENT_TYPE, "application/x-protobuf")
         .header(hyper::header::USER_AGENT, concat!("scalws/", env!("CARGO_PKG_VERSION")));
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    let request = request
-        .body(Full::new(Bytes::from(spans.encode_to_vec())))
-        .map_err(|error| Failure::new(Lost::Rejected, error))?;
+    let mut body = spans.encode_to_vec();
+    if *is_compressed {
+        request = request.header(hyper::header::CONTENT_ENCODING, "gzip");
+        body = gzip(&body).map_err(|error| Failure::new(Lost::Rejected, error))?;
+    }
+    let request =
+        request.body(Full::new(Bytes::from(body))).map_err(|error| Failure::new(Lost::Rejected, error))?;
     let answer = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
+use tonic::codec::CompressionEncoding;
 
 use super::until;
 
@@ -124,7 +126,9 @@ impl Collector {
                     let server = tonic::transport::Server::builder();
                     let mut server = server;
                     server
-                        .add_service(TraceServiceServer::new(service))
+                        .add_service(
+                            TraceServiceServer::new(service).accept_compressed(CompressionEncoding::Gzip),
+                        )
                         .serve_with_incoming(incoming)
                         .await
                         .unwrap();
@@ -270,6 +274,15 @@ async fn answer_http(service: &Service, request: hyper::Request<Incoming>) -> hy
         && head.uri.path() == "/v1/traces"
         && head.headers.get("content-type").is_some_and(|kind| kind == "application/x-protobuf");
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = match head.headers.get("content-encoding") {
+        None => body,
+        Some(coding) => {
+            assert_eq!(coding, "gzip");
+            let mut plain = Vec::new();
+            flate2::read::GzDecoder::new(&body[..]).read_to_end(&mut plain).expect("gzip");
+            plain.into()
+        }
+    };
     let Ok(spans) = ExportTraceServiceRequest::decode(body) else { return answer(400, Vec::new()) };
     if !is_right {
         return answer(404, Vec::new());

@@ -120,6 +120,23 @@ fn a_collector_gets_spans_by_the_conventions_over_both_transports() {
     }
 }
 
+/// `OTEL_EXPORTER_OTLP_COMPRESSION` is heeded on both ways.
+#[test]
+fn spans_are_compressed_where_it_is_asked_for() {
+    for (protocol, coding) in [(Protocol::Grpc, "grpc-encoding"), (Protocol::Http, "content-encoding")] {
+        for (word, expected) in [("gzip", Some("gzip")), ("none", None)] {
+            let site = Site::sample();
+            let collector = Collector::start(protocol, Manner::Takes);
+            let mut variables = collector.variables();
+            variables.push(("OTEL_EXPORTER_OTLP_COMPRESSION", word.to_owned()));
+            let server = start(&site, "workers = 1", &format!("{OFF}{}", site.route()), &variables);
+            assert_eq!(server.get("/x.txt").status, 200);
+            assert_eq!(collector.wait_for(1)[0].text("url.path"), Some("/x.txt"));
+            assert_eq!(collector.field(coding).as_deref(), expected, "{coding}, {word}");
+        }
+    }
+}
+
 /// Two requests to one route have spans of one name; they are told apart by their status.
 #[track_caller]
 fn check_file(taken: &[Taken]) {
