@@ -5,6 +5,7 @@
 #   scripts/bench.sh --servers scalws,nginx,lighttpd static-1k
 #   scripts/bench.sh --base main static-1k             against another commit, in the same rounds
 #   scripts/bench.sh --self static-1k                  against itself: what is noise
+#   scripts/bench.sh --servers scalws-spans-1,scalws-spans-100,scalws-spans-down,scalws   what spans cost
 #   scripts/bench.sh --docker respond static-1k        each server in a container of its own
 #   scripts/bench.sh --assert 'static-1k:scalws/nginx<=1.0' static-1k
 # All options: scripts/bench.sh --help. Exit code 0: every number is sound and every assertion holds.

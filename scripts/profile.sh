@@ -3,6 +3,7 @@
 # system calls, and report.html, one page that needs no network. docs/adr/0027 says how perf runs.
 #   scripts/profile.sh static-small
 #   scripts/profile.sh --compare nginx static-small    both the same way, side by side
+#   scripts/profile.sh --traces cold                   single requests too: the slowest, and why
 #   scripts/profile.sh --docker static-small           the server in its image, perf and load beside it
 # All options: scripts/profile.sh --help. Rows of the matrix: cargo run -p scalws-lab -- list
 set -euo pipefail

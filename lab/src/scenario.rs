@@ -81,6 +81,8 @@ pub enum Setup {
     Network,
     /// The request goes on to the lab's own backend.
     Proxy,
+    /// The page cache is emptied of the file again and again while the load runs.
+    Cold,
 }
 
 impl Protocol {
@@ -192,6 +194,10 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         setup: Setup::Network,
         ..file("docker-network", "/1k.bin", "1k.bin", "1 KiB: own network, Docker's bridge, published port")
+    },
+    Scenario {
+        setup: Setup::Cold,
+        ..file("cold", "/1m.bin", "1m.bin", "1 MiB that leaves the page cache 20 times a second")
     },
     over("tls-1k", Protocol::Tls, STATIC_1K, "1 KiB over TLS 1.3"),
     over("tls-1m", Protocol::Tls, STATIC_1M, "1 MiB over TLS 1.3"),

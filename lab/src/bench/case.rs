@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use super::collector::Collector;
 use super::contained::Contained;
 use super::options::{Contestant, Load, Wanted};
 use super::order::{self, Order};
@@ -11,6 +12,7 @@ use super::statistics::rotation;
 use super::subject::{Subject, Target};
 use super::window::{self, Frame};
 use super::{Place, say};
+use crate::cold::Chill;
 use crate::scenario::Setup;
 use crate::servers::{self, Launch, Running, Server, Started};
 use crate::{Refusal, interrupt, load};
@@ -84,7 +86,7 @@ fn entrants<'a>(wanted: &'a Wanted, load: &Load, place: &Place) -> Vec<Entrant<'
 /// does wrong ends its row and no other.
 ///
 /// # Errors
-/// Nothing can be saved, or the proxy's backend does not start.
+/// Nothing can be saved, the proxy's backend does not start, or what has to be cold stays warm.
 pub fn run(wanted: &Wanted, load: &Load, place: &Place, results: &mut Results) -> Result<(), Refusal> {
     let scenario = load.scenario;
     results.cases.push(Case {
@@ -97,6 +99,7 @@ pub fn run(wanted: &Wanted, load: &Load, place: &Place, results: &mut Results) -
         rows: Vec::new(),
     });
     let backend = backend(load, place)?;
+    let _chill = Chill::begin(scenario, &place.fixture)?;
     let mut targets: Vec<Option<Target>> = Vec::new();
     let entrants = entrants(wanted, load, place);
     if let (Some(case), Some(of)) =
@@ -127,8 +130,24 @@ pub fn run(wanted: &Wanted, load: &Load, place: &Place, results: &mut Results) -
         place.save(results)?;
     }
     results.is_interrupted |= interrupt::requested();
-    drop(targets);
+    settle(targets, rows(results));
     place.save(results)
+}
+
+/// Ends the servers. Of one that had spans the row says what became of them, and is refused where that is not what it
+/// is about.
+fn settle(targets: Vec<Option<Target>>, rows: &mut [Row]) {
+    for (target, row) in targets.into_iter().zip(rows) {
+        let Some(Target { mut subject, collector: Some(collector), .. }) = target else { continue };
+        match collector.judge(&subject.stop()) {
+            Ok(told) => row.features = format!("{}; spans of all windows: {told}", row.features),
+            Err(_) if interrupt::requested() => {}
+            Err(refusal) => {
+                say(&format!("{}: refused, {refusal}", row.server));
+                row.refused = Some(refusal.to_string());
+            }
+        }
+    }
 }
 
 /// Of the case that is being measured: the last.
@@ -189,7 +208,7 @@ fn prepare(
             let server = &entrant.contestant.server;
             let order = Order { server, load, way: entrant.way, bench: place, images };
             Contained::start(&order, &mut row).map(|(contained, request, expect)| {
-                Some(Target { subject: Subject::Container(contained), request, expect })
+                Some(Target { subject: Subject::Container(contained), request, expect, collector: None })
             })
         }
     };
@@ -227,6 +246,11 @@ fn start(
 ) -> Result<Option<Target>, Refusal> {
     let scratch = place.scratch.path().join(row.server.replace(['/', ' '], "-"));
     std::fs::create_dir_all(&scratch)?;
+    let collector = match server {
+        Server::Sampled(sampled) => Some(Collector::start(*sampled)?),
+        _ => None,
+    };
+    let variables = collector.as_ref().map(Collector::variables).unwrap_or_default();
     let launch = Launch {
         server,
         scenario: load.scenario,
@@ -235,6 +259,7 @@ fn start(
         scalws: &place.scalws,
         scratch: &scratch,
         backend,
+        variables: &variables,
     };
     let running = match servers::start(&launch)? {
         Started::Running(running) => running,
@@ -248,7 +273,7 @@ fn start(
     row.config = published(running.config(), place);
     let (request, expect) = load::probe(running.address(), load.scenario, &place.fixture)
         .map_err(|refusal| Refusal::new(format!("first answer: {refusal}")))?;
-    Ok(Some(Target { subject: Subject::Process(running), request, expect }))
+    Ok(Some(Target { subject: Subject::Process(running), request, expect, collector }))
 }
 
 /// A config without the paths of this machine.

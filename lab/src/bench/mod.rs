@@ -1,11 +1,12 @@
 //! Interleaved, rotated rounds of several servers, and the ratios between them.
 //!
 //! `options` checks what is asked, `case` starts the servers of a row and goes its rounds, `window`
-//! measures one `subject`, here or `contained` as its `order` says, by a `generator`; `record` keeps it,
+//! measures one `subject`, here or `contained` as its `order` says, by a `generator`; a `collector` takes its spans; `record` keeps it,
 //! `statistics` and `assertion` judge; `report` writes it down.
 
 pub mod assertion;
 mod case;
+mod collector;
 mod contained;
 mod generator;
 mod options;
@@ -131,7 +132,8 @@ fn out(arguments: &Arguments, started: &str) -> Result<PathBuf, Refusal> {
 
 /// Only what takes part is built.
 fn build(arguments: &Arguments, wanted: &mut Wanted) -> Result<PathBuf, Refusal> {
-    let is_needed = wanted.contestants.iter().any(|one| matches!(one.server, Server::Scalws));
+    let is_ours = |one: &Contestant| matches!(one.server, Server::Scalws | Server::Sampled(_));
+    let is_needed = wanted.contestants.iter().any(is_ours);
     let scalws = match &arguments.scalws {
         Some(binary) if binary.is_file() => std::path::absolute(binary)?,
         Some(binary) => return Err(Refusal::new(format!("--scalws: there is no file {}", binary.display()))),

@@ -31,8 +31,8 @@ pub struct Arguments {
     /// With --docker: the images that compose.yaml names are there and are taken as they are
     #[arg(long, requires = "docker")]
     pub no_build: bool,
-    /// Who is compared: scalws, nginx, nginx-uncached, nginx-buffer, lighttpd, h2o, haproxy, caddy, or
-    /// NAME=COMMAND, which is the last of its list
+    /// Who is compared: scalws, scalws-spans-1, scalws-spans-100, scalws-spans-down, nginx, nginx-uncached,
+    /// nginx-buffer, lighttpd, h2o, haproxy, caddy, or NAME=COMMAND, which is the last of its list
     #[arg(long, value_name = "LIST")]
     pub servers: Vec<String>,
     /// Rounds: in each, every server has one window

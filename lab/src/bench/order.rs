@@ -31,6 +31,9 @@ pub struct Order<'a> {
 pub fn reason_against(server: &Server, scenario: &Scenario) -> Option<String> {
     match server {
         Server::Scalws | Server::Nginx | Server::NginxUncached | Server::NginxBuffer => {}
+        Server::Sampled(_) => {
+            return Some("no collector is started in containers yet: leave --docker out".to_owned());
+        }
         other => return Some(format!("the lab's image has no {other}: leave --docker out")),
     }
     if scenario.protocol.is_tls() {
@@ -50,6 +53,7 @@ impl Order<'_> {
             cpus: &self.bench.cpus,
             fixture: &self.bench.fixture,
             run: self.bench.scratch.path(),
+            variables: &[],
         }
     }
 

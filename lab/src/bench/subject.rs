@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::collector::Collector;
 use super::contained::Contained;
 use crate::Refusal;
 use crate::load::{self, Expect, Plan};
@@ -39,6 +40,14 @@ impl Subject {
         match self {
             Subject::Process(running) => running.is_alive(),
             Subject::Container(contained) => contained.is_alive(),
+        }
+    }
+
+    /// Ends it, where it runs beside the lab; the end of what it said.
+    pub fn stop(&mut self) -> String {
+        match self {
+            Subject::Process(running) => running.stop(),
+            Subject::Container(contained) => contained.log(),
         }
     }
 
@@ -89,4 +98,6 @@ pub struct Target {
     pub request: String,
     /// What has to come.
     pub expect: Expect,
+    /// Who takes its spans.
+    pub collector: Option<Collector>,
 }

@@ -32,6 +32,8 @@ pub struct Deployment<'a> {
     pub fixture: &'a Fixture,
     /// The directory of the run.
     pub run: &'a Path,
+    /// Of the environment of scalws, such as where its spans go.
+    pub variables: &'a [(&'static str, String)],
 }
 
 /// Names as the engine knows them.
@@ -149,7 +151,7 @@ impl Deployment<'_> {
             Setup::Sidecar => with_sidecars(self.run)?,
             _ => self.fixture.root().to_owned(),
         };
-        let more = more(&files, &config, &work)?;
+        let more = more(&files, &config, &work, self.variables)?;
         let image = |usual: &String, service| match &layer {
             Some(layer) if self.service() == service => layer.image().to_owned(),
             _ => usual.clone(),
@@ -182,15 +184,25 @@ fn plain(path: &Path) -> Result<String, Refusal> {
 }
 
 /// No health check: it would run on the server's CPUs, and nginx has none.
-fn more(files: &Path, config: &Path, work: &Path) -> Result<String, Refusal> {
+fn more(
+    files: &Path,
+    config: &Path,
+    work: &Path,
+    variables: &[(&'static str, String)],
+) -> Result<String, Refusal> {
     let (files, config, work) = (plain(files)?, plain(config)?, plain(work)?);
+    let lines = variables.iter().map(|(name, value)| format!("      {name}: \"{value}\"\n"));
+    let environment = match lines.collect::<String>() {
+        lines if lines.is_empty() => lines,
+        lines => format!("    environment:\n{lines}"),
+    };
     Ok(format!(
         "services:
   scalws:
     command: [\"serve\", \"--config\", \"/etc/scalws.toml\"]
     healthcheck:
       disable: true
-    volumes:
+{environment}    volumes:
       - \"{files}:/srv:ro\"
       - \"{config}:/etc/scalws.toml:ro\"
       - \"{work}:{WORK}\"

@@ -17,7 +17,13 @@ use crate::profile::preflight::Facts;
 use crate::profile::subject::Look;
 use crate::scenario::{Scenario, Setup};
 use crate::servers::{self, Launch, Server, Started};
+use crate::traces::{Keep, Receiver};
 use crate::{Refusal, interrupt, scenario};
+
+/// Requests of the page: some megabytes.
+const LATEST: usize = 10_000;
+/// Between two looks at the signal to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// `scalws-lab inside`
 #[derive(Debug, Subcommand)]
@@ -42,6 +48,15 @@ pub enum Inside {
     Check,
     /// One window: reads a plan, connects, prints a [`Step`], and sends requests when another line comes.
     Window,
+    /// Takes spans over OTLP/HTTP until a line comes on standard input, then prints them; with a page until the signal
+    /// to stop.
+    Collect {
+        /// Where.
+        address: SocketAddr,
+        /// Shows the slowest and the latest requests at the same address.
+        #[arg(long)]
+        page: bool,
+    },
     /// Runs a server until the signal to stop.
     Serve {
         /// Which.
@@ -82,6 +97,8 @@ pub fn run(inside: &Inside) -> ExitCode {
         Inside::Probe { scenario, address, fixture } => probe(scenario, *address, fixture),
         Inside::Check => check(),
         Inside::Window => window(),
+        Inside::Collect { address, page: false } => collect(*address),
+        Inside::Collect { address, page: true } => show(*address),
         Inside::Serve { server, scenario, port, fixture, cpus } => {
             serve(server, scenario, *port, fixture, *cpus)
         }
@@ -137,6 +154,27 @@ fn window() -> Result<(), Refusal> {
     }
 }
 
+/// The end of its input is the end of the lab.
+fn collect(address: SocketAddr) -> Result<(), Refusal> {
+    let receiver = Receiver::start(address, Keep::First, None)?;
+    println!("listens at {}", receiver.address());
+    match std::io::stdin().lines().next() {
+        Some(Ok(_)) => print(&receiver.taken().compact()),
+        _ => Ok(()),
+    }
+}
+
+/// For a person: a service of compose.yaml.
+fn show(address: SocketAddr) -> Result<(), Refusal> {
+    interrupt::watch()?;
+    let receiver = Receiver::start(address, Keep::Latest(LATEST), Some(crate::report::traces::page))?;
+    println!("listens at {}", receiver.address());
+    while !interrupt::requested() {
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
 fn serve(server: &str, name: &str, port: u16, fixture: &Path, workers: usize) -> Result<(), Refusal> {
     interrupt::watch()?;
     // The container's cpuset is the server's: all of it.
@@ -155,6 +193,7 @@ fn serve(server: &str, name: &str, port: u16, fixture: &Path, workers: usize) ->
         scalws: Path::new(""),
         scratch: scratch.path(),
         backend: None,
+        variables: &[],
     };
     let mut running = match servers::start_at(&launch, port)? {
         Started::Running(running) => running,
@@ -170,7 +209,7 @@ fn serve(server: &str, name: &str, port: u16, fixture: &Path, workers: usize) ->
         if !running.is_alive() {
             return Err(Refusal::new(format!("{server} ended: {}", running.log().trim())));
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(LOOK);
     }
     Ok(())
 }

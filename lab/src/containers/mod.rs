@@ -1,8 +1,10 @@
 //! The lab in containers: `deployment` is what a server wants of them for a row, `project` a run of
 //! compose.yaml that goes with its owner, `layer` an image with the fixture in a layer, `engine` says what is missing, `inside` is what the lab asks in its containers,
+//! `collector` takes a server's spans in its network,
 //! `processes` finds theirs among those of this machine, `words` is what they say.
 //! compose.yaml says what they may do and on which CPUs they run.
 
+pub mod collector;
 pub mod deployment;
 pub mod engine;
 pub mod inside;
@@ -11,6 +13,7 @@ pub mod processes;
 pub mod project;
 pub mod words;
 
+pub use collector::{COLLECTOR_PORT, Collector};
 pub use deployment::{Deployment, Images};
 pub use layer::Layer;
 pub use project::Project;

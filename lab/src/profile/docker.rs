@@ -8,19 +8,26 @@ use std::time::Instant;
 use super::record::Walk;
 use super::result::Profile;
 use super::subject::{Driver, Look, Subject};
+use super::traced::Traces;
 use super::{Session, oha, say, windows};
-use crate::containers::words::served;
-use crate::containers::{Deployment, Images, LOOK_AGAIN, PORT, Project, QUICK, READY, engine};
+use crate::containers::words::{said, served};
+use crate::containers::{
+    COLLECTOR_PORT, Collector, Deployment, Images, LOOK_AGAIN, PORT, Project, QUICK, READY, engine,
+};
 use crate::fixture::Fixture;
 use crate::load::{Expect, Plan};
 use crate::place::{Place, Text};
 use crate::scenario::{Scenario, Setup};
 use crate::servers::{self, Server};
+use crate::traces::Spans;
 use crate::{Refusal, interrupt};
 
 /// How the image's server is built.
 const BUILD: &str =
     "docker/Dockerfile with BUILD_PROFILE=profiling: static, line tables, frame pointers; no capabilities";
+
+/// From TERM to KILL: a second to drain, one for the last spans, and one to spare.
+const STOP_SECONDS: &str = "5";
 
 /// Whether it can be done at all: said before anything is built.
 ///
@@ -56,26 +63,67 @@ pub fn profiles(session: &Session<'_>, compare: Option<Server>) -> Result<Vec<Pr
     }
     let has_oha = oha::is_image_here(session.scratch.path());
     let mut profiles = Vec::new();
+    let containers = Containers { session, images: &images, has_oha };
     for server in std::iter::once(Server::Scalws).chain(compare) {
         interrupt::stop_if_requested()?;
+        let mut profile = {
+            let (_project, contained) = containers.start(&server, &[])?;
+            session.course(&contained)?.run()?
+        };
+        if session.arguments.traces && server == Server::Scalws {
+            let traces = containers.traces(&server, profile.plain.rate)?;
+            session.add(&mut profile, traces);
+        }
+        profiles.push(profile);
+    }
+    Ok(profiles)
+}
+
+/// What holds for all that are started.
+struct Containers<'a> {
+    session: &'a Session<'a>,
+    images: &'a Images,
+    has_oha: bool,
+}
+
+impl Containers<'_> {
+    /// They go with the project.
+    fn start(
+        &self,
+        server: &Server,
+        variables: &[(&'static str, String)],
+    ) -> Result<(Project, Contained), Refusal> {
+        let session = self.session;
         let deployment = Deployment {
-            server: &server,
+            server,
             scenario: session.scenario,
-            images: &images,
+            images: self.images,
             cpus: &session.cpus,
             fixture: &session.fixture,
             run: session.scratch.path(),
+            variables,
         };
         let (project, service) = (deployment.project()?, deployment.service());
         say(&format!("starting {service}, perf and load in containers"));
         let mut services = vec![service, "perf", "load"];
-        services.extend(has_oha.then_some("oha"));
+        services.extend(self.has_oha.then_some("oha"));
         project.up(&services)?;
-        let contained = Contained::new(&project, &deployment, has_oha)?;
+        let contained = Contained::new(&project, &deployment, self.has_oha)?;
         windows::preflight(&contained.perf)?;
-        profiles.push(session.course(&contained)?);
+        Ok((project, contained))
     }
-    Ok(profiles)
+
+    /// The window with spans: the collector runs where the load does, in the server's network.
+    fn traces(&self, server: &Server, reached: f64) -> Result<Traces, Refusal> {
+        let collector = SocketAddr::from((Ipv4Addr::LOCALHOST, COLLECTOR_PORT));
+        let (project, contained) = self.start(server, &Spans { collector, ratio: 1.0 }.variables())?;
+        let collector = Collector::start(&contained.load)?;
+        let seen = self.session.look(&contained, reached)?;
+        // Its last spans come with its end.
+        let (here, id) = (project.here(), project.container("scalws")?);
+        here.finish(&["docker", "stop", "--time", STOP_SECONDS, &id], QUICK)?;
+        seen.finish(&collector.finish()?, &said(&here, &id), self.session.folder)
+    }
 }
 
 /// A server in a container.

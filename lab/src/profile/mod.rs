@@ -1,7 +1,7 @@
 //! Looks into a server: what a request costs, what it calls, where its time goes, on one page.
 //!
 //! `preflight` says what is missing, `subject` is a server under the lens (`docker` one in its container),
-//! `windows` measures it in separate windows, `record` runs perf in a `place`, `stacks`, `switches` and
+//! `windows` measures it in separate windows, `traced` follows single requests, `record` runs perf in a `place`, `stacks`, `switches` and
 //! `counts` read what perf prints, `flame` draws, `result` is what is kept, in a `folder`.
 
 pub mod counts;
@@ -16,8 +16,10 @@ pub mod result;
 pub mod stacks;
 pub mod subject;
 pub mod switches;
+pub mod traced;
 pub mod windows;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,9 +27,11 @@ use clap::Args;
 
 use self::folder::Folder;
 use self::record::Walk;
-use self::result::{Document, Profile};
+use self::result::{Document, Profile, Window};
 use self::subject::{Beside, Subject};
+use self::traced::{Seen, Traces};
 use self::windows::Course;
+use crate::cold::Chill;
 use crate::cpus::{self, Cpus};
 use crate::fixture::Fixture;
 use crate::load::{Plan, Until};
@@ -36,6 +40,7 @@ use crate::report::page::UNKNOWN_PERCENT_MAX;
 use crate::scenario::{self, CONNECTIONS, Scenario, Setup};
 use crate::servers::machine::Machine;
 use crate::servers::{self, Launch, Running, Server, Started};
+use crate::traces::{Keep, Receiver, Spans};
 use crate::{Refusal, interrupt};
 
 /// Longest window: a recording of an hour is read by nobody.
@@ -56,6 +61,10 @@ pub struct Arguments {
     /// With --docker: the images scalws:profiling and scalws-lab:local are there and are taken as they are.
     #[arg(long, requires = "docker")]
     no_build: bool,
+    /// Follows single requests too: ours is started once more with all of them sampled, its spans are taken, and the
+    /// page has the slowest, a histogram for each phase, and a flamegraph of their time.
+    #[arg(long)]
+    traces: bool,
     /// Profiles this server the same way and lays both side by side.
     #[arg(long, value_name = "SERVER")]
     compare: Option<String>,
@@ -159,6 +168,7 @@ fn profile(arguments: &Arguments, (scenario, compare): Checked) -> Result<PathBu
     let name = format!("{}-{}", date.trim_end_matches('Z').replace(':', ""), scenario.name);
     let folder = Folder::begin(&arguments.out, &name)?;
     let fixture = Fixture::lay_out(&scratch.path().join("fixture"))?;
+    let _chill = Chill::begin(scenario, &fixture)?;
     let session = Session { scenario, fixture, cpus, scratch, arguments, folder: folder.path() };
     let subjects =
         if arguments.docker { docker::profiles(&session, compare)? } else { session.beside(compare)? };
@@ -199,25 +209,60 @@ impl Session<'_> {
                 scalws: &scalws,
                 scratch: self.scratch.path(),
                 backend: backend.as_ref().map(Running::address),
-            };
-            let running = match servers::start(&launch)? {
-                Started::Running(running) => running,
-                Started::Lacks(reason) => {
-                    return Err(Refusal::new(format!("{server} cannot do {}: {reason}", self.scenario.name)));
-                }
+                variables: &[],
             };
             let (flags, walk) = match server {
                 Server::Scalws => (BUILD, Walk::FramePointers),
                 _ => ("as its package has it, without frame pointers", Walk::Tables),
             };
-            let place = Place::here(self.scratch.path());
-            profiles.push(self.course(&Beside::new(running, place, flags, walk))?);
+            let place = || Place::here(self.scratch.path());
+            let mut profile = {
+                let subject = Beside::new(self.start(&launch)?, place(), flags, walk);
+                self.course(&subject)?.run()?
+            };
+            if self.arguments.traces && server == Server::Scalws {
+                let receiver = Receiver::start(SocketAddr::from(([127, 0, 0, 1], 0)), Keep::First, None)?;
+                let variables = Spans { collector: receiver.address(), ratio: 1.0 }.variables();
+                let launch = Launch { variables: &variables, ..launch };
+                let mut subject = Beside::new(self.start(&launch)?, place(), flags, walk);
+                let seen = self.look(&subject, profile.plain.rate)?;
+                // Its last spans come with its end.
+                let log = subject.stop();
+                self.add(&mut profile, seen.finish(&receiver.taken().compact(), &log, self.folder)?);
+            }
+            profiles.push(profile);
         }
         Ok(profiles)
     }
 
-    /// Checks the first answer, then runs every window.
-    fn course(&self, subject: &dyn Subject) -> Result<Profile, Refusal> {
+    fn start(&self, launch: &Launch<'_>) -> Result<Running, Refusal> {
+        match servers::start(launch)? {
+            Started::Running(running) => Ok(running),
+            Started::Lacks(reason) => {
+                let (server, row) = (launch.server, self.scenario.name);
+                Err(Refusal::new(format!("{server} cannot do {row}: {reason}")))
+            }
+        }
+    }
+
+    /// The window with spans.
+    fn look(&self, subject: &dyn Subject, reached: f64) -> Result<Seen, Refusal> {
+        interrupt::stop_if_requested()?;
+        traced::look(&mut self.course(subject)?, traced::rate(reached))
+    }
+
+    fn add(&self, profile: &mut Profile, traces: Traces) {
+        profile.windows.push(Window {
+            name: "traces".to_owned(),
+            seconds: traces.seconds,
+            what: "a server of its own, all requests with spans, perf on the CPU: for single requests"
+                .to_owned(),
+        });
+        profile.traces = Some(traces);
+    }
+
+    /// Checks the first answer: what holds for every window.
+    fn course<'b>(&'b self, subject: &'b dyn Subject) -> Result<Course<'b>, Refusal> {
         let (request, expect) = subject.probe(self.scenario, &self.fixture)?;
         let plan = Plan {
             address: subject.address(),
@@ -232,7 +277,7 @@ impl Session<'_> {
         course.cpus = self.cpus.server.len();
         course.seconds = f64::from(self.arguments.seconds);
         course.walk = self.arguments.walk;
-        course.run()
+        Ok(course)
     }
 
     fn document(&self, date: &str, machine: serde_json::Value, subjects: Vec<Profile>) -> Document {
@@ -293,6 +338,13 @@ fn notes(cpus: &Cpus, subjects: &[Profile]) -> Vec<String> {
             notes.push(format!(
                 "{name}: its CPUs were {:.0} % busy: generator-bound, and an idle server pays more wake-ups.",
                 profile.plain.busy * 100.0
+            ));
+        }
+        if let Some(traces) = &profile.traces {
+            notes.push(format!(
+                "{name}: single requests are those of a server of its own with spans for all of them, at {:.0} requests a \
+                 second; every other window had no spans. Spans: {}.",
+                traces.rate, traces.told
             ));
         }
         let unknown = profile.on_cpu.unknown_percent;

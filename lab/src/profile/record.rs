@@ -132,7 +132,8 @@ impl Perf<'_> {
         Ok(rows)
     }
 
-    /// Samples on the CPU, into a file to be [`Perf::read`].
+    /// Samples on the CPU, into a file to be [`Perf::read`]. Their times are those of CLOCK_MONOTONIC, as perf's own
+    /// clock is nobody else's.
     ///
     /// # Errors
     /// perf fails.
@@ -146,6 +147,8 @@ impl Perf<'_> {
             event,
             "-F",
             FREQUENCY,
+            "-k",
+            "CLOCK_MONOTONIC",
             "--call-graph",
             graph,
             "-m",

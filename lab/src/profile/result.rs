@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::counts::Call;
 use super::stacks::Symbol;
 use super::switches::Sum;
+use super::traced::Traces;
 use crate::load::Latency;
 use crate::measure::Counters;
 
@@ -58,6 +59,9 @@ pub struct Profile {
     pub on_cpu: OnCpu,
     /// Off it.
     pub off_cpu: OffCpu,
+    /// Single requests, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
 }
 
 /// A stretch of time.

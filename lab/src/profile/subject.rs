@@ -134,6 +134,11 @@ impl Beside {
     pub fn new(running: Running, place: Place, flags: &str, walk: Walk) -> Beside {
         Beside { running, place, flags: flags.to_owned(), walk }
     }
+
+    /// Ends it; the end of what it said then.
+    pub fn stop(&mut self) -> String {
+        self.running.stop()
+    }
 }
 
 impl Subject for Beside {

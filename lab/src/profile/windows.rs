@@ -14,7 +14,7 @@ use crate::load::{Outcome, Plan, Until};
 use crate::place::Place;
 
 /// Before anything is measured: connections, caches, the branch predictor.
-const WARM_UP_SECONDS: f64 = 1.0;
+pub(super) const WARM_UP_SECONDS: f64 = 1.0;
 /// For the load to run before perf records.
 const SETTLE: Duration = Duration::from_millis(500);
 /// For perf to open its events on every thread before the load begins: the first try, and on a busy machine
@@ -103,6 +103,7 @@ impl<'a> Course<'a> {
             calls,
             on_cpu,
             off_cpu,
+            traces: None,
         })
     }
 
@@ -120,7 +121,7 @@ impl<'a> Course<'a> {
         Ok(look)
     }
 
-    fn edge(&self) -> Result<(), Refusal> {
+    pub(super) fn edge(&self) -> Result<(), Refusal> {
         self.subject.check(&self.plan)
     }
 
@@ -128,7 +129,7 @@ impl<'a> Course<'a> {
         Plan { until: Until::Seconds(seconds), rate, ..self.plan.clone() }
     }
 
-    fn load(&self, seconds: f64, rate: Option<f64>) -> Result<Outcome, Refusal> {
+    pub(super) fn load(&self, seconds: f64, rate: Option<f64>) -> Result<Outcome, Refusal> {
         run(&self.subject.driver(), &self.planned(seconds, rate))
     }
 
@@ -212,15 +213,16 @@ impl<'a> Course<'a> {
 
     /// The load first, then perf, which ends before it: a picture of the middle. Where perf is slow to
     /// begin it once more with longer load; a picture of an idle server would be wrong and look right.
-    fn within(
+    pub(super) fn within(
         &mut self,
         seconds: f64,
+        rate: Option<f64>,
         tool: impl Fn(&Perf<'_>) -> Result<Recording, Refusal>,
     ) -> Result<(Vec<Record>, u64), Refusal> {
         let pids = pids(&self.look()?);
         let perf = Perf { place: self.subject.place(), pids };
         for margin in MARGINS {
-            let (driver, plan) = (self.subject.driver(), self.planned(seconds + margin, None));
+            let (driver, plan) = (self.subject.driver(), self.planned(seconds + margin, rate));
             let (recording, recorded, outcome, loaded) = std::thread::scope(|scope| {
                 let load = scope.spawn(|| (run(&driver, &plan), Instant::now()));
                 std::thread::sleep(SETTLE);
@@ -262,7 +264,7 @@ impl<'a> Course<'a> {
         let event = record::event(self.subject.place())?;
         self.window("on CPU", seconds, "stacks sampled under closed-loop load: a picture, no numbers");
         let walk = self.walk.unwrap_or(Walk::Tables);
-        let (records, _) = self.within(seconds, |perf| perf.on_cpu(event, walk, seconds))?;
+        let (records, _) = self.within(seconds, None, |perf| perf.on_cpu(event, walk, seconds))?;
         let samples = Folded::of(&records);
         let title = format!("{}: on CPU ({event}, {} Hz)", self.subject.name(), record::FREQUENCY);
         Ok(OnCpu {
@@ -272,7 +274,7 @@ impl<'a> Course<'a> {
             unknown_percent: stacks::unknown_percent(&records),
             rootless_percent: stacks::rootless_percent(&records),
             hottest: stacks::hottest(&records),
-            files: self.picture("on-cpu", &samples, &title, "samples")?,
+            files: picture(self.folder, &self.subject.name(), "on-cpu", &samples, (&title, "samples"))?,
         })
     }
 
@@ -280,7 +282,7 @@ impl<'a> Course<'a> {
         self.window("off CPU", seconds, "every switch with its stack under closed-loop load: a picture");
         // Each switch would copy 32 KiB of stack: only where there are no frame pointers to follow.
         let walk = self.walk.unwrap_or(self.subject.walk());
-        let (records, requests) = self.within(seconds, |perf| perf.off_cpu(walk, seconds))?;
+        let (records, requests) = self.within(seconds, None, |perf| perf.off_cpu(walk, seconds))?;
         let off = switches::pair(&records);
         let title = format!("{}: off CPU, blocked or preempted", self.subject.name());
         Ok(OffCpu {
@@ -290,29 +292,29 @@ impl<'a> Course<'a> {
             requests,
             unknown_percent: stacks::unknown_percent(&records),
             rootless_percent: stacks::rootless_percent(&records),
-            files: self.picture("off-cpu", &off.folded, &title, "µs")?,
+            files: picture(self.folder, &self.subject.name(), "off-cpu", &off.folded, (&title, "µs"))?,
         })
     }
+}
 
-    /// Writes the two files; with no stack at all both are empty and the page says so.
-    fn picture(
-        &self,
-        kind: &str,
-        folded: &Folded,
-        title: &str,
-        unit: &str,
-    ) -> Result<(String, String), Refusal> {
-        let names =
-            (format!("{}-{kind}.svg", self.subject.name()), format!("{}-{kind}.folded", self.subject.name()));
-        let lines: String = folded.lines().map(|line| line + "\n").collect();
-        let svg = if folded.total() == 0 { String::new() } else { flame::draw(folded, title, unit)? };
-        for (name, content) in [(&names.0, svg), (&names.1, lines)] {
-            let path = self.folder.join(name);
-            std::fs::write(&path, content)
-                .map_err(|error| Refusal::new(format!("{}: {error}", path.display())))?;
-        }
-        Ok(names)
+/// Writes the two files; with no stack at all both are empty and the page says so. Over the drawing stands its title,
+/// and what its widths are.
+pub(super) fn picture(
+    folder: &Path,
+    name: &str,
+    kind: &str,
+    folded: &Folded,
+    (title, unit): (&str, &str),
+) -> Result<(String, String), Refusal> {
+    let names = (format!("{name}-{kind}.svg"), format!("{name}-{kind}.folded"));
+    let lines: String = folded.lines().map(|line| line + "\n").collect();
+    let svg = if folded.total() == 0 { String::new() } else { flame::draw(folded, title, unit)? };
+    for (name, content) in [(&names.0, svg), (&names.1, lines)] {
+        let path = folder.join(name);
+        std::fs::write(&path, content)
+            .map_err(|error| Refusal::new(format!("{}: {error}", path.display())))?;
     }
+    Ok(names)
 }
 
 fn run(driver: &Driver, plan: &Plan) -> Result<Outcome, Refusal> {

@@ -4,3 +4,4 @@ pub mod json;
 pub mod markdown;
 pub mod page;
 mod rows;
+pub mod traces;

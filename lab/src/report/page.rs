@@ -7,13 +7,20 @@ use crate::Refusal;
 use crate::profile::flame::LEGEND;
 use crate::profile::result::{Document, Profile};
 
-use super::rows;
+use super::{rows, traces};
 
 /// Stacks that stand on the page as text; all of them lie beside it.
 const STACKS: usize = 25;
 /// Above which frames without a name make a picture doubtful.
 pub const UNKNOWN_PERCENT_MAX: f64 = 5.0;
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
+/// Panels of every page.
+const PANELS: [&str; 9] =
+    ["numbers", "calls", "on-cpu", "off-cpu", "hottest", "stacks", "windows", "machine", "config"];
+/// Those of a page whose command asked for them.
+const TRACES: (&str, [&str; 3]) = (" --traces", ["traces", "phases", "slow-cpu"]);
+const TRACES_LINKS: &str = "<a href=\"#traces\">Slowest requests</a><a href=\"#phases\">Phases</a>\
+                            <a href=\"#slow-cpu\">On CPU while slow</a>";
 /// A flamegraph notes its zoom in the address, which a frame without one refuses.
 const FRAME: &str = "<!doctype html><meta charset=utf-8><style>body{margin:0}svg{display:block;width:100%}</style>\
                      <script>history.replaceState=function(){}</script>";
@@ -48,12 +55,13 @@ pub fn page(document: &Document, folder: &Path) -> Result<String, Refusal> {
          <style>\n{STYLE}</style></head><body>\n<h1>{title}</h1>\n\
          <p class=\"dim\">{} · {} · <code>{}</code></p>\n\
          <nav><a href=\"#numbers\">Numbers</a><a href=\"#calls\">System calls</a><a href=\"#on-cpu\">On CPU</a>\
-         <a href=\"#off-cpu\">Off CPU</a><a href=\"#hottest\">Hottest symbols</a><a href=\"#stacks\">Stacks</a>\
+         <a href=\"#off-cpu\">Off CPU</a>{traces}<a href=\"#hottest\">Hottest symbols</a><a href=\"#stacks\">Stacks</a>\
          <a href=\"#windows\">Windows</a><a href=\"#machine\">Machine</a><a href=\"#config\">Configuration</a></nav>\n",
         escape(&document.what),
         escape(&document.date),
         escape(&document.command),
         title = escape(&title),
+        traces = if has_traces(document) { TRACES_LINKS } else { "" },
     );
     html.push_str("<ul class=\"notes\">");
     for note in &document.notes {
@@ -65,6 +73,9 @@ pub fn page(document: &Document, folder: &Path) -> Result<String, Refusal> {
     html.push_str(&panel("calls", "System calls a request", &rows::calls(document)));
     html.push_str(&panel("on-cpu", "On CPU", &on_cpu(document, folder)?));
     html.push_str(&panel("off-cpu", "Off CPU", &off_cpu(document, folder)?));
+    if has_traces(document) {
+        html.push_str(&requests(document, folder)?);
+    }
     html.push_str(&panel(
         "hottest",
         "Hottest symbols",
@@ -76,6 +87,29 @@ pub fn page(document: &Document, folder: &Path) -> Result<String, Refusal> {
     html.push_str(&panel("config", "Configuration", &sides(document, |subject| Ok(rows::config(subject)))?));
     html.push_str("</body></html>\n");
     Ok(html)
+}
+
+fn has_traces(document: &Document) -> bool {
+    document.subjects.iter().any(|subject| subject.traces.is_some())
+}
+
+/// The panels of those whose requests were followed.
+fn requests(document: &Document, folder: &Path) -> Result<String, Refusal> {
+    let (mut slowest, mut phases, mut cpu) = (String::new(), String::new(), String::new());
+    for (subject, found) in
+        document.subjects.iter().filter_map(|subject| Some((subject, subject.traces.as_ref()?)))
+    {
+        let head = format!("<h3>{}</h3>", escape(&subject.name));
+        slowest += &(head.clone() + &traces::slowest(found));
+        phases += &(head.clone() + &traces::histograms(&found.phases));
+        cpu += &(head + &traces::cut_facts(&found.cut));
+        if found.cut.samples > 0 {
+            cpu += &picture(&read(folder, &found.cut.files.0)?);
+        }
+    }
+    Ok(panel("traces", "Slowest requests", &slowest)
+        + &panel("phases", "Phases", &phases)
+        + &panel("slow-cpu", "On CPU while slow requests ran", &cpu))
 }
 
 fn panel(id: &str, title: &str, content: &str) -> String {
@@ -203,9 +237,19 @@ pub fn faults(html: &str) -> Vec<String> {
             }
         }
     }
+    // The command stands in the first line below the title.
+    let command = html.split_once("<code>").and_then(|(_, rest)| rest.split_once("</code>"));
+    let has_traces = command.is_some_and(|(command, _)| command.contains(TRACES.0));
+    let wanted = PANELS.iter().chain(TRACES.1.iter().filter(|_| has_traces));
     let panels: Vec<&str> = html.split("<section class=\"panel\"").skip(1).collect();
-    if panels.len() != 9 {
-        faults.push(format!("{} panels instead of 9", panels.len()));
+    let count = wanted.clone().count();
+    if panels.len() != count {
+        faults.push(format!("{} panels instead of {count}", panels.len()));
+    }
+    for id in wanted {
+        if !panels.iter().any(|panel| panel.starts_with(&format!(" id=\"{id}\""))) {
+            faults.push(format!("no panel {id}"));
+        }
     }
     for panel in panels {
         let panel = panel.split("</section>").next().unwrap_or_default();

@@ -28,7 +28,9 @@ fn a_request(times: u64, requests: u64) -> String {
     format!("{} ({:.4} a request)", count(times), times as f64 / requests.max(1) as f64)
 }
 
-fn micros(microseconds: u64) -> String {
+/// Microseconds, from ten thousand on in milliseconds.
+#[must_use]
+pub fn micros(microseconds: u64) -> String {
     match microseconds {
         0..10_000 => format!("{} µs", count(microseconds)),
         more => format!("{:.1} ms", more as f64 / 1_000.0),

@@ -16,7 +16,7 @@ pub(super) fn recipe(place: &Place<'_>, command: &str) -> Result<Recipe, Missing
         return Missing::lacks("its command takes no {certificate} and {key}");
     }
     match place.setup() {
-        Setup::Usual => {}
+        Setup::Usual | Setup::Cold => {}
         Setup::Proxy if has("{backend}") => {}
         _ if has("{setup}") => {}
         other => {

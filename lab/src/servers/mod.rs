@@ -18,6 +18,7 @@ mod nginx;
 pub mod port;
 mod recipe;
 mod running;
+mod sampled;
 pub mod scalws;
 mod tls;
 mod tool;
@@ -35,6 +36,7 @@ pub use build::build;
 pub use files::with_sidecars;
 pub use recipe::Features;
 pub use running::Running;
+pub use sampled::Sampled;
 pub use tls::{Certificate, SUITE, certificate};
 
 /// A server that can be compared.
@@ -49,6 +51,8 @@ pub enum Server {
         /// What is started.
         binary: PathBuf,
     },
+    /// The one that this is about, with spans; where they go is among [`Launch::variables`].
+    Sampled(Sampled),
     /// nginx as one sets it up for files: sendfile, tcp_nopush, a cache of open files valid for 1 s.
     Nginx,
     /// The same without that cache.
@@ -72,8 +76,11 @@ pub enum Server {
     },
 }
 
-const NAMES: [(&str, Server); 8] = [
+const NAMES: [(&str, Server); 11] = [
     ("scalws", Server::Scalws),
+    ("scalws-spans-1", Server::Sampled(Sampled::Percent)),
+    ("scalws-spans-100", Server::Sampled(Sampled::All)),
+    ("scalws-spans-down", Server::Sampled(Sampled::Down)),
     ("nginx", Server::Nginx),
     ("nginx-uncached", Server::NginxUncached),
     ("nginx-buffer", Server::NginxBuffer),
@@ -137,12 +144,14 @@ pub struct Launch<'a> {
     pub fixture: &'a Fixture,
     /// Where it may run: as many workers as these.
     pub cpus: &'a [usize],
-    /// The binary of [`Server::Scalws`].
+    /// The binary of [`Server::Scalws`] and [`Server::Sampled`].
     pub scalws: &'a Path,
     /// For configs, logs, sockets and certificates; the caller removes it.
     pub scratch: &'a Path,
     /// Who answers behind the proxy: see [`backend`].
     pub backend: Option<SocketAddr>,
+    /// Of the environment of scalws, such as where its spans go.
+    pub variables: &'a [(&'static str, String)],
 }
 
 /// What came of it.
@@ -182,7 +191,8 @@ pub fn backend(fixture: &Fixture, cpus: &[usize], scratch: &Path) -> Result<Runn
     let scenario = crate::scenario::find("static-1k").ok_or_else(|| Refusal::new("no scenario static-1k"))?;
     let scratch = &scratch.join("backend");
     let (server, scalws) = (&Server::Nginx, Path::new(""));
-    match start(&Launch { server, scenario, fixture, cpus, scalws, scratch, backend: None })? {
+    match start(&Launch { server, scenario, fixture, cpus, scalws, scratch, backend: None, variables: &[] })?
+    {
         Started::Running(running) => Ok(running),
         Started::Lacks(reason) => Err(Refusal::new(format!("no backend for the proxy: {reason}"))),
     }
@@ -200,6 +210,7 @@ fn setup_word(setup: Setup) -> &'static str {
         Setup::ImageLayer => "image-layer",
         Setup::Network => "docker-network",
         Setup::Proxy => "proxy",
+        Setup::Cold => "cold",
     }
 }
 
@@ -226,7 +237,7 @@ mod tests {
             let refusal = text.parse::<Server>().unwrap_err().to_string();
             assert!(refusal.contains(expected), "{text}: {refusal}");
         };
-        check("apache", "there are scalws, nginx, nginx-uncached");
+        check("apache", "there are scalws, scalws-spans-1, scalws-spans-100, scalws-spans-down, nginx, ");
         check("scalws@main", "by --base");
         check("nginx=./nginx", "the name nginx is taken");
         check("a/b=x", "expected NAME=COMMAND");

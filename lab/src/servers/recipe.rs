@@ -144,7 +144,7 @@ pub(super) fn of(place: &Place<'_>) -> Result<Recipe, Missing> {
         return Missing::lacks(reason);
     }
     match place.launch.server {
-        Server::Scalws => scalws::recipe(place, place.launch.scalws),
+        Server::Scalws | Server::Sampled(_) => scalws::recipe(place, place.launch.scalws),
         Server::Build { binary, .. } => scalws::recipe(place, binary),
         Server::Nginx => nginx::recipe(place, nginx::Kind::Usual),
         Server::NginxUncached => nginx::recipe(place, nginx::Kind::Uncached),

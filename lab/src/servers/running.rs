@@ -35,6 +35,7 @@ pub struct Running {
     features: Features,
     root: PathBuf,
     log: PathBuf,
+    has_ended: bool,
 }
 
 impl Running {
@@ -91,6 +92,12 @@ impl Running {
         tail(&self.log).unwrap_or_default()
     }
 
+    /// Ends it; the end of what it said then.
+    pub fn stop(&mut self) -> String {
+        self.end();
+        self.log()
+    }
+
     /// Connects until it answers.
     fn wait_until_ready(&mut self, request: Option<&str>) -> Result<(), Refusal> {
         let deadline = Instant::now() + READY_MAX;
@@ -138,6 +145,10 @@ impl Running {
     }
 
     fn end(&mut self) {
+        // Its number may be another's once it was waited for.
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
         let Some(root) = process(self.pid()) else { return };
         // Whoever left the process group is known only as long as its parents live.
         let tree: BTreeMap<u32, String> =
@@ -291,5 +302,6 @@ fn spawn(place: &Place<'_>, recipe: Recipe) -> Result<Running, Refusal> {
         features: recipe.features,
         root: place.root.clone(),
         log,
+        has_ended: false,
     })
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::Server;
 use super::recipe::{Features, Missing, Place, Recipe, quoted};
 use crate::Refusal;
 use crate::scenario::{RESPOND_TEXT, Scenario, Setup};
@@ -37,9 +38,15 @@ pub(super) fn recipe(place: &Place<'_>, binary: &Path) -> Result<Recipe, Missing
             access_log: place.access_log().as_deref(),
         })?,
         config_file: Some(config_file),
-        environment: Vec::new(),
+        environment: place.launch.variables.iter().map(|(name, value)| (*name, value.into())).collect(),
         version: Some("--version"),
-        features: features(place.setup()),
+        features: Features {
+            notes: match place.launch.server {
+                Server::Sampled(sampled) => sampled.note().to_owned(),
+                _ => String::new(),
+            },
+            ..features(place.setup())
+        },
     })
 }
 

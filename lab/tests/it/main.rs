@@ -10,3 +10,4 @@ mod profile;
 mod scripted;
 mod scripts;
 mod servers;
+mod traces;

@@ -12,17 +12,19 @@ use scalws_lab::profile::oha;
 use scalws_lab::profile::result::{Calls, Document, Memory, OffCpu, OnCpu, Open, Plain, Profile, Window};
 use scalws_lab::profile::stacks::{self, Folded, What};
 use scalws_lab::profile::switches;
+use scalws_lab::profile::traced::{Cut, Traces};
 use scalws_lab::report::page;
+use scalws_lab::traces::{Compact, Told, phases};
 
 fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-fn data(name: &str) -> String {
+pub fn data(name: &str) -> String {
     fs::read_to_string(place(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn golden(name: &str, found: &str) {
+pub fn golden(name: &str, found: &str) {
     if std::env::var_os("RECORD").is_some() {
         fs::write(place(name), found).unwrap();
     }
@@ -188,6 +190,7 @@ fn document(folder: &Path) -> Document {
             rootless_percent: 0.0,
             files: files("off-cpu"),
         },
+        traces: None,
     };
     Document {
         scenario: "static-small".into(),
@@ -226,6 +229,54 @@ fn the_page_is_whole_and_fetches_nothing() {
     let text = serde_json::to_string(&document).unwrap();
     let again: Document = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_string(&again).unwrap(), text);
+}
+
+/// The panels of requests are there where the command asked for them, with data in each, and a page without them is no
+/// whole one.
+#[test]
+fn a_page_with_traces_has_their_panels() {
+    let folder = std::env::temp_dir().join(format!("scalws-lab-traces-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let mut document = document(&folder);
+    document.command.push_str(" --traces");
+    let html = page::page(&document, &folder).unwrap();
+    assert_eq!(
+        page::faults(&html).len(),
+        4,
+        "a wrong number, and three that are named: {:?}",
+        page::faults(&html)
+    );
+    let compact: Compact = serde_json::from_str(&data("traces.json")).unwrap();
+    let requests = compact.read();
+    let on = Folded::of(&stacks::read(&data("on-cpu.script")));
+    let files = ("slow.svg".to_owned(), "slow.folded".to_owned());
+    fs::write(folder.join(&files.0), flame::draw(&on, "slow", "samples").unwrap()).unwrap();
+    let mut traces = Traces {
+        rate: 5_000.0,
+        seconds: 5.0,
+        requests: 3,
+        told: Told { made: 5, exported: 5, ..Told::default() },
+        slowest: phases::slowest(&requests, 20).into_iter().cloned().collect(),
+        phases: phases::histograms(&requests),
+        cut: Cut { requests: 3, samples: 25, samples_of: 25, files, ..Cut::default() },
+        file: "scalws-traces.json".into(),
+    };
+    let mut of = |traces: &Traces| {
+        let text = serde_json::to_string(traces).unwrap();
+        document.subjects[0].traces = Some(serde_json::from_str(&text).unwrap());
+        page::page(&document, &folder).unwrap()
+    };
+    let html = of(&traces);
+    assert_eq!(page::faults(&html), Vec::<String>::new());
+    assert_eq!(html.matches("<iframe").count(), 3);
+    assert!(html.contains("none was dropped") && html.contains("cold_data"));
+    // What is not there is said.
+    traces.told.dropped.insert("queue_full".into(), 2);
+    traces.cut.samples = 0;
+    let html = of(&traces);
+    assert_eq!(page::faults(&html), Vec::<String>::new());
+    assert!(html.contains("2 were dropped") && html.contains("No sample fell into their time"));
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Recorded of oha 1.16.0: 2 s at 4,000 requests a second over 64 connections.

@@ -59,6 +59,7 @@ fn begin(scratch: &Scratch, server: &Server, scenario: &str) -> Result<Started, 
         scalws: scalws(),
         scratch,
         backend: None,
+        variables: &[],
     })
 }
 

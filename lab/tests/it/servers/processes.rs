@@ -60,6 +60,7 @@ fn a_port_in_use_is_refused_with_its_holder() {
         scalws: scalws(),
         scratch: &scratch.0,
         backend: None,
+        variables: &[],
     };
     let said = refused(start_at(&launch, port));
     assert!(said.starts_with(&format!("port {port} is in use by ")), "{said}");
@@ -119,6 +120,7 @@ fn cpus_that_are_not_there_are_refused() {
             scalws: scalws(),
             scratch: &scratch.0,
             backend: None,
+            variables: &[],
         };
         let said = refused(start(&launch));
         assert!(said.contains(expected), "{said}");

@@ -27,6 +27,7 @@ fn every_row(text: &str, rows: &[&str]) -> Vec<(&'static str, String)> {
             scalws: scalws(),
             scratch: &place,
             backend,
+            variables: &[],
         };
         let mut one = match start(&launch) {
             Ok(Started::Running(one)) => one,
@@ -167,8 +168,16 @@ fn workers_are_as_many_as_cpus() {
     for text in ["scalws", "nginx", "lighttpd", "h2o", "caddy", "haproxy"] {
         let (server, place) = (server(text), scratch.0.join("servers"));
         let (cpus, scalws, backend) = (&all[..2], scalws(), None);
-        let launch =
-            Launch { server: &server, scenario, fixture: &fixture, cpus, scalws, scratch: &place, backend };
+        let launch = Launch {
+            server: &server,
+            scenario,
+            fixture: &fixture,
+            cpus,
+            scalws,
+            scratch: &place,
+            backend,
+            variables: &[],
+        };
         let one = match start(&launch) {
             Ok(Started::Running(one)) => one,
             Ok(Started::Lacks(why)) => {
