@@ -34,7 +34,7 @@ impl Drop for Scratch {
     }
 }
 
-fn scalws() -> &'static Path {
+pub fn scalws() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| build(None, "dev").unwrap())
 }

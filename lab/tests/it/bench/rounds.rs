@@ -1,6 +1,7 @@
 //! What a run leaves when nothing is wrong.
 
 use super::{Bench, good, odd};
+use crate::servers::scalws;
 
 #[test]
 fn rounds_are_interleaved_and_rotated_and_everything_is_kept() {
@@ -83,6 +84,24 @@ fn sweeps_are_rows_of_their_own() {
     assert!(ended.stdout.contains("## static-small, 2 connections\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("## static-small, 50 req/s offered\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("64 connections, open loop"), "{}", ended.stdout);
+}
+
+/// What spans cost is measured beside the same server without them, and each row says what became of them. One of a
+/// hundred is left out: a busy machine sends too few requests for that.
+#[test]
+fn rows_of_spans_say_what_became_of_them() {
+    let bench = Bench::new();
+    let scalws = scalws().display().to_string();
+    let servers = "scalws-spans-100,scalws-spans-down,scalws";
+    let ended = bench.run(&["--scalws", &scalws, "--servers", servers, "respond"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let results = bench.results();
+    assert_eq!(results.conditions.references, ["scalws"]);
+    let features: Vec<&str> = results.cases[0].rows.iter().map(|row| row.features.as_str()).collect();
+    assert!(!features[0].contains(" made, 0 arrived") && features[0].contains(" arrived"), "{features:?}");
+    assert!(features[1].contains(" made, 0 arrived, "), "{features:?}");
+    assert!(features[1].contains("dropped (unreachable)"), "{features:?}");
+    assert!(!features[2].contains("spans"), "{features:?}");
 }
 
 /// One refused row takes nothing from the others.
