@@ -61,6 +61,7 @@ key = "/etc/scalws/other.key"
 
 [limits]
 handshake_timeout = "2s"
+idle_timeout = "2s"
 "#,
         )
     },
@@ -71,6 +72,7 @@ handshake_timeout = "2s"
             "HTTPS alone, and a name with a certificate of its own beside the one for development",
             r#"[server]
 listen = []
+admin = "127.0.0.1:8081"
 
 [tls]
 listen = ["127.0.0.1:8443"]

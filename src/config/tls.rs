@@ -2,7 +2,6 @@
 //! are going to use them, and for `check`.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use super::check::{address, read_addresses, show};
 use super::checked::{Certificate, Server, Tls};
@@ -11,7 +10,7 @@ use super::raw::{Node, Table, Value};
 use super::report::Report;
 use crate::limits::TLS_CERTIFICATES_MAX;
 use crate::semantics::date::rfc3339;
-use crate::tls::{Files, Pair, Part};
+use crate::tls::{Ending, Files, Pair, Part};
 
 /// Where HTTPS is served when nobody says otherwise.
 const LISTEN: &str = "[::]:8443";
@@ -139,7 +138,7 @@ impl Reader<'_, '_> {
         let mut warn = |node: &Node, message: &str| {
             self.report.warning(&node.origin, &format!("{}: {message}", node.key));
         };
-        if let Some(message) = complaint(&pair, now_s()) {
+        if let Some(message) = complaint(&pair) {
             warn(certificate, &message);
         }
         if !pair.is_in_order {
@@ -154,19 +153,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What is wrong with the dates of a certificate at a time, or soon will be.
-fn complaint(pair: &Pair, now_s: i64) -> Option<String> {
+/// What is wrong with the dates of a certificate, or soon will be.
+fn complaint(pair: &Pair) -> Option<String> {
     let date = |seconds| rfc3339(seconds, 0);
-    if now_s > pair.last_s {
-        return Some(format!("the certificate expired at {}", date(pair.last_s)));
-    }
-    if now_s < pair.first_s {
-        return Some(format!("the certificate is not valid before {}", date(pair.first_s)));
-    }
-    pair.expires_soon(now_s).then(|| format!("the certificate expires at {}", date(pair.last_s)))
-}
-
-fn now_s() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+    Some(match Ending::of(pair) {
+        Ending::Far => return None,
+        Ending::Early => format!("the certificate is not valid before {}", date(pair.first_s)),
+        Ending::Soon => format!("the certificate expires at {}", date(pair.last_s)),
+        Ending::Past => format!("the certificate expired at {}", date(pair.last_s)),
+    })
 }

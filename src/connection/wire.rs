@@ -26,6 +26,11 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
         None
     }
 
+    /// The socket beneath, whatever is on it: for its options.
+    fn beneath(&mut self) -> Option<&TcpStream> {
+        self.socket()
+    }
+
     /// Whether it is known without a look that the last read left nothing behind.
     fn is_drained(&self) -> bool {
         false

@@ -17,7 +17,7 @@ use crate::limits::TLS_LOOK_MS;
 use crate::semantics::date::rfc3339;
 use crate::sys::clock::wall_coarse_s;
 use crate::telemetry::log::{self, Level};
-use crate::tls::{self, Certificates, Fault, Files, Pair};
+use crate::tls::{self, Certificates, Ending, Fault, Files, Pair};
 
 /// What the label of a certificate without a file is.
 const SELF_SIGNED: &str = "self-signed";
@@ -67,24 +67,6 @@ enum Seen {
     Unread(Fault),
 }
 
-/// How near the end of a certificate is.
-#[derive(Clone, Copy, PartialEq)]
-enum Ending {
-    Far,
-    Soon,
-    Past,
-}
-
-impl Ending {
-    fn of(pair: &Pair, now_s: i64) -> Ending {
-        match () {
-            () if now_s > pair.last_s => Ending::Past,
-            () if pair.expires_soon(now_s) => Ending::Soon,
-            () => Ending::Far,
-        }
-    }
-}
-
 impl Keeper {
     /// Opens all of them. May hang as long as a file system does.
     ///
@@ -128,8 +110,7 @@ impl Keeper {
         if has_changed && let Some((default, others)) = pairs(&self.held) {
             self.chooser.exchange(default, &others);
         }
-        let now_s = wall_coarse_s();
-        self.held.iter_mut().for_each(|held| held.tell_end(now_s));
+        self.held.iter_mut().for_each(Held::tell_end);
     }
 }
 
@@ -171,7 +152,7 @@ impl Held {
             log::event(Level::Warn, "self-signed certificate", &fields);
         }
         // The config was looked at with the same eyes, and its warnings are in the log.
-        let told = Ending::of(&pair, now_s);
+        let told = Ending::of(&pair);
         Ok(Held { pair, status, watched, told })
     }
 
@@ -221,14 +202,14 @@ impl Held {
     }
 
     /// Says once that the end is near, and once that it came.
-    fn tell_end(&mut self, now_s: i64) {
-        let ending = Ending::of(&self.pair, now_s);
+    fn tell_end(&mut self) {
+        let ending = Ending::of(&self.pair);
         if std::mem::replace(&mut self.told, ending) == ending {
             return;
         }
         let fields = described(&self.status.name, &self.pair);
         match ending {
-            Ending::Far => {}
+            Ending::Early | Ending::Far => {}
             Ending::Soon => log::event(Level::Warn, "certificate expires soon", &fields),
             Ending::Past => log::event(Level::Error, "certificate expired", &fields),
         }

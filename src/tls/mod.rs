@@ -1,8 +1,8 @@
 //! Certificates and their keys: read and checked as pairs, chosen by the name that a client asks for, and the
 //! one configuration of rustls that all workers share. Knows no socket, no HTTP and no log.
 //!
-//! `pair` reads and judges, `validity` finds the dates of a certificate, `choice` has the pairs in force,
-//! `self_signed` makes one for development.
+//! `pair` reads and judges, `validity` finds the dates of a certificate, `ending` says how near its end is,
+//! `choice` has the pairs in force, `self_signed` makes one for development.
 
 use std::sync::Arc;
 
@@ -12,11 +12,13 @@ use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 
 mod choice;
+mod ending;
 mod pair;
 mod self_signed;
 mod validity;
 
 pub use choice::Certificates;
+pub use ending::Ending;
 pub use pair::{Content, Fault, Files, Pair, Part};
 pub use self_signed::self_signed;
 

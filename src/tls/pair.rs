@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use webpki::EndEntityCert;
 
 use super::validity::validity;
-use crate::limits::{TLS_FILE_BYTES_MAX, TLS_SOON_S};
+use crate::limits::TLS_FILE_BYTES_MAX;
 
 /// Where a pair is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -245,13 +245,6 @@ impl Pair {
         }
         let certified = Arc::new(certified);
         Ok(Pair { certified, names, first_s, last_s, fingerprint, serial, is_in_order })
-    }
-
-    /// Whether it is time to care for the next one; also when it is too late.
-    #[must_use]
-    pub fn expires_soon(&self, now_s: i64) -> bool {
-        let life_s = self.last_s.saturating_sub(self.first_s);
-        self.last_s.saturating_sub(now_s) < TLS_SOON_S.min(life_s / 5)
     }
 }
 

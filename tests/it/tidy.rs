@@ -10,7 +10,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("offload", &["limits"]),
     ("semantics", &[]),
     ("fs", &["limits", "sys", "offload", "semantics"]),
-    ("tls", &["limits", "semantics"]),
+    ("tls", &["limits", "sys", "semantics"]),
     ("config", &["limits", "semantics", "tls"]),
     ("message", &["semantics", "fs"]),
     ("telemetry", &["limits", "sys", "offload", "semantics", "config"]),

@@ -186,6 +186,10 @@ impl Wire for Stream {
         self.0.socket.poll_write_ready(task)
     }
 
+    fn beneath(&mut self) -> Option<&TcpStream> {
+        Some(&self.0.socket)
+    }
+
     fn unacknowledged_bytes(&self) -> u64 {
         wire::unacknowledged_bytes(&self.0.socket) + self.0.pending as u64
     }
