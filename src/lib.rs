@@ -12,6 +12,8 @@ pub mod offload;
 pub mod semantics;
 // Files beneath a root.
 pub mod fs;
+// Certificates and their keys.
+pub mod tls;
 // The configuration, from text to types that cannot be wrong.
 pub mod config;
 // Requests and replies.

@@ -82,6 +82,8 @@ limits! {
         "Chunk extensions of one request together (RFC 9112 §7.1.1 asks for a bound); more is 400.";
     head_ms_max = "head_timeout" Milliseconds 30 * SECOND, SECOND => HOUR,
         "From the first byte of a head to its end, however slowly it drips; then 408. A new connection has as long to send its first byte.";
+    handshake_ms_max = "handshake_timeout" Milliseconds 10 * SECOND, SECOND => HOUR,
+        "From a connection to `tls.listen` to the end of its handshake, whoever is slow; then it is closed. It is one of `connections` meanwhile.";
     idle_ms_max = "idle_timeout" Milliseconds 60 * SECOND, SECOND => HOUR,
         "Between two requests of a kept connection; then it is closed.";
     body_ms_max = "body_timeout" Milliseconds 60 * SECOND, SECOND => HOUR,
@@ -272,6 +274,24 @@ pub const COMPRESSED_KEPT_MS: u64 = 60_000;
 pub const COMPRESSED_FULL_MS: u64 = 10_000;
 /// What a kept compressed file costs beside its bytes, rounded up.
 pub const COMPRESSED_ENTRY_BYTES: u64 = 256;
+/// A certificate chain or a key; more is a mistake. A chain of ten certificates takes 20 KiB.
+pub const TLS_FILE_BYTES_MAX: u64 = MIB;
+/// Certificates of the process: each is two files that are looked at again and again.
+pub const TLS_CERTIFICATES_MAX: usize = 200;
+/// How often they are looked at. What changed is taken when two looks in a row found the same, so that nothing
+/// half-written is: after a second.
+pub const TLS_LOOK_MS: u64 = 500;
+/// A certificate is said to expire soon from so many seconds before its end, or when a fifth of its life is
+/// left, whichever is later: two weeks of 90 days, a day of 6.
+pub const TLS_SOON_S: i64 = 14 * 86_400;
+/// Plaintext that is encrypted at once: three records (RFC 8446 §5.1). Together with what they add it is less
+/// than 64 KiB that one connection may have waiting for its socket, and nothing is encrypted before that is gone.
+pub const TLS_PIECE_BYTES: usize = 48 * 1024;
+/// A client that is turned away before its first request has this long to read why.
+pub const DISMISSAL_MS_MAX: u64 = SECOND;
+/// A fresh connection may still come to its first request, and a begun head to its end, for this long after a
+/// drain began: closing at once would race with a request on its way.
+pub const FRESH_MS_AT_DRAIN: u64 = SECOND;
 /// A config file larger than this is a mistake, not a config.
 pub const CONFIG_BYTES_MAX: u64 = 16 * MIB;
 /// Descriptors kept back from the connection limit for files, logs, listeners and the pool.

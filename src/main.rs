@@ -25,7 +25,9 @@ fn main() -> ExitCode {
     };
     let outcome = match invocation.command {
         Command::Serve => serve(loaded),
-        Command::Healthcheck => server::health::check(&loaded.config.server).map(|()| EXIT_OK),
+        Command::Healthcheck => {
+            server::health::check(&loaded.config.server, loaded.config.tls.as_ref()).map(|()| EXIT_OK)
+        }
         Command::Check | Command::Explain { .. } | Command::ConfigSchema => {
             for warning in &loaded.warnings {
                 cli::complain(&format!("warning: {warning}\n"));

@@ -89,7 +89,7 @@ impl AsyncWrite for MemoryWire {
 }
 
 impl Wire for MemoryWire {
-    fn poll_write_ready(&self, _: &mut Task<'_>) -> Poll<io::Result<()>> {
+    fn poll_write_ready(&mut self, _: &mut Task<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 

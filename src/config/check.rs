@@ -20,9 +20,12 @@ const LISTEN_DEV: &str = "127.0.0.1:8080";
 const ADMIN: &str = "127.0.0.1:8081";
 
 pub(super) fn server(root: &Table, is_dev: bool, report: &mut Report<'_>) -> Server {
+    // Who serves HTTPS need not serve anything else.
+    let may_be_none = root.get("tls").is_some();
     let table = report.table(root, "server");
     let here = ("server", table);
     let default = vec![address(if is_dev { LISTEN_DEV } else { LISTEN })];
+    let read_listen = |report: &mut Report<'_>, node: &Node| read_addresses(report, node, may_be_none);
     let listen = report.value(here, "listen", default, read_listen, |addresses| show(addresses));
     let admin = report.value(here, "admin", Some(address(ADMIN)), read_admin, |admin| {
         format!("{:?}", admin.map_or("off".to_owned(), |address| address.to_string()))
@@ -55,15 +58,20 @@ pub(super) fn server(root: &Table, is_dev: bool, report: &mut Report<'_>) -> Ser
     Server { listen, admin, workers, drain_delay, drain_timeout, is_dev, trusted_proxies }
 }
 
-fn address(text: &str) -> SocketAddr {
+pub(super) fn address(text: &str) -> SocketAddr {
     text.parse().expect("the constants above are addresses")
 }
 
-fn show(addresses: &[SocketAddr]) -> String {
+pub(super) fn show(addresses: &[SocketAddr]) -> String {
     format!("{:?}", addresses.iter().map(ToString::to_string).collect::<Vec<_>>())
 }
 
-fn read_listen(report: &mut Report<'_>, node: &Node) -> Option<Vec<SocketAddr>> {
+/// Addresses to listen on.
+pub(super) fn read_addresses(
+    report: &mut Report<'_>,
+    node: &Node,
+    may_be_none: bool,
+) -> Option<Vec<SocketAddr>> {
     const WHAT: &str = "a list of addresses such as [\"[::]:8080\"]";
     if matches!(node.value, Value::Text(_) | Value::Integer(_)) {
         let hint = address_hint(node).map(|meant| format!("did you mean [\"{meant}\"]?"));
@@ -71,7 +79,7 @@ fn read_listen(report: &mut Report<'_>, node: &Node) -> Option<Vec<SocketAddr>> 
         return None;
     }
     let addresses = report.list(node, WHAT, |report, node| read_address(report, node, ""))?;
-    if addresses.is_empty() {
+    if addresses.is_empty() && !may_be_none {
         report.fault(node, "expected at least one address, found an empty list", None);
         return None;
     }

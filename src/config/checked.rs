@@ -13,12 +13,15 @@ use crate::limits::Limits;
 use crate::semantics::encoding::Coding;
 use crate::semantics::method::Method;
 use crate::semantics::origin::Pattern;
+use crate::tls::Files;
 
 /// A whole, valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sockets, workers, drain.
     pub server: Server,
+    /// HTTPS, where it is served.
+    pub tls: Option<Tls>,
     /// Access log.
     pub log: Log,
     /// Spans and request ids.
@@ -68,6 +71,24 @@ pub struct Server {
     pub is_dev: bool,
     /// Peers whose fields about traces and request ids are believed.
     pub trusted_proxies: Vec<IpNet>,
+}
+
+/// `[tls]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Addresses for HTTPS; none of them is another of the server.
+    pub listen: Vec<SocketAddr>,
+    /// The default first, then those that are chosen by their names.
+    pub certificates: Vec<Certificate>,
+}
+
+/// Where a certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// Made at the start, for development.
+    SelfSigned,
+    /// Read, and looked at again and again.
+    Files(Files),
 }
 
 /// `[telemetry]`, with the standard variables of OpenTelemetry.

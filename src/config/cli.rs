@@ -150,6 +150,7 @@ pub fn parse(
     source.file = options.config.or_else(|| default_file(&source));
     source.flags = Flags { listen: options.listen, workers: options.workers, admin: options.admin };
     source.walks_roots = command == Command::Check;
+    source.reads_certificates = matches!(command, Command::Check | Command::Serve);
     Ok(Invocation { command, source })
 }
 

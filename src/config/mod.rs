@@ -2,9 +2,9 @@
 //!
 //! `raw` is the config as it was typed, `checked` as it is meant; `keys` is the one table of all keys.
 //! In between, `check`, `route`, `headers`, `cors`, `respond`, `json`, `redirect`, `statics`, `compress`,
-//! `cache_control`, `file_headers`, `error_pages` and `telemetry` read one slice each, by the
+//! `cache_control`, `file_headers`, `error_pages`, `telemetry` and `tls` read one slice each, by the
 //! readers in `read`, and tell `report` what they find. This room opens no socket, and no file but the
-//! config, a `body_file`, and the roots and pages that it looks at.
+//! config, a `body_file`, certificates, and the roots and pages that it looks at.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,7 @@ mod route;
 pub mod schema;
 mod statics;
 mod telemetry;
+mod tls;
 mod units;
 
 #[cfg(test)]
@@ -70,6 +71,9 @@ pub struct Source {
     pub is_dev: bool,
     /// Look for absolute symbolic links beneath the roots: for `check`, as it may take seconds.
     pub walks_roots: bool,
+    /// Judge certificates and keys: for those who serve, and for `check`. Not for a health check, which a pair
+    /// that is being exchanged must not fail.
+    pub reads_certificates: bool,
 }
 
 /// A valid config with what is known about it.
@@ -109,6 +113,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
     overrides::apply_flags(&mut root, &source.flags);
 
     let server = check::server(&root, source.is_dev, &mut report);
+    let tls = tls::read(&root, &server, source.reads_certificates, &mut report);
     let log = check::log(&root, &mut report);
     let telemetry = telemetry::read(&root, &source.environment, &mut report);
     let limits = check::limits(&root, &mut report);
@@ -124,7 +129,7 @@ fn load_text(source: &Source, file_name: &str, text: &str) -> Result<Loaded, Pro
     }
     let (settings, warnings) = report.finish()?;
     let digest = digest(&settings, &routes);
-    let config = Config { server, log, telemetry, limits, routes, error_pages };
+    let config = Config { server, tls, log, telemetry, limits, routes, error_pages };
     Ok(Loaded { config, warnings, settings, file: source.file.clone(), digest })
 }
 

@@ -26,7 +26,7 @@ pub struct Flags {
 /// The variable that overrides a key; `None` for tables and for routes, which have no names.
 pub(super) fn variable(key: &Key) -> Option<String> {
     let is_table = matches!(key.kind, Kind::Table(_) | Kind::Tables(_) | Kind::Pages);
-    if is_table || key.table.is_empty() || key.table.starts_with("route") {
+    if is_table || key.table.is_empty() || key.table.starts_with("route") || key.table == "tls.certificates" {
         return None;
     }
     Some(format!("{PREFIX}{}__{}", key.table.replace('.', "__"), key.name).to_uppercase())

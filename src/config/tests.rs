@@ -8,6 +8,7 @@ mod fields;
 mod pages;
 mod sources;
 mod telemetry;
+mod tls;
 mod values;
 
 /// Loads `text` as `scalws.toml` with these variables.

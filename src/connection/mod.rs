@@ -7,6 +7,7 @@ mod context;
 pub mod h1;
 pub mod send_buffer;
 pub mod socket;
+pub mod tls;
 pub mod wheel;
 pub mod windows;
 pub mod wire;

@@ -112,11 +112,11 @@ impl AsyncWrite for Socket {
 }
 
 impl Wire for Socket {
-    fn poll_write_ready(&self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write_ready(&mut self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &self.0 {
             // Until a write says otherwise.
             State::Fresh { .. } => Poll::Ready(Ok(())),
-            State::Watched(socket) => Wire::poll_write_ready(socket, task),
+            State::Watched(socket) => TcpStream::poll_write_ready(socket, task),
             State::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }

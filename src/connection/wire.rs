@@ -13,7 +13,7 @@ use crate::sys;
 /// A byte stream.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// Ready when a write would be taken, at least in part.
-    fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+    fn poll_write_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Whether bytes go out as they stand in a file. Not where they are made in the process (TLS): there the
     /// engine reads and writes.
@@ -24,6 +24,11 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// The socket itself, known to the reactor, where files are taken.
     fn socket(&mut self) -> Option<&TcpStream> {
         None
+    }
+
+    /// The socket beneath, whatever is on it: for its options.
+    fn beneath(&mut self) -> Option<&TcpStream> {
+        self.socket()
     }
 
     /// Whether it is known without a look that the last read left nothing behind.
@@ -41,10 +46,13 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin {
     /// Makes the close that follows a reset: what the client did not take is dropped at once, instead
     /// of megabytes waiting in the kernel for a client that does not read.
     fn reset_on_close(&self);
+
+    /// Before a close that cuts nothing short: says so where a stream says it itself, without waiting (TLS).
+    fn say_end(&mut self) {}
 }
 
 impl Wire for TcpStream {
-    fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         TcpStream::poll_write_ready(self, context)
     }
 

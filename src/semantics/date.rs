@@ -129,6 +129,27 @@ impl Civil {
     }
 }
 
+/// The time of a certificate (RFC 5280 §4.1.2.5): `YYMMDDhhmmssZ`, in which 50 to 99 are years of the last
+/// century, or the same with four digits of a year.
+#[must_use]
+pub fn certificate_time(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_suffix(b"Z").filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+    let number = |digits: &[u8]| digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+    let (year, rest) = digits.split_at_checked(digits.len().checked_sub(10)?)?;
+    let year = match (year.len(), number(year)) {
+        (2, year @ 0..=49) => 2000 + year,
+        (2, year) => 1900 + year,
+        (4, year) => year,
+        _ => return None,
+    };
+    let part = |at: usize| number(&rest[2 * at..2 * at + 2]);
+    let month =
+        usize::try_from(part(0)).ok().and_then(|month| month.checked_sub(1)).filter(|month| *month < 12)?;
+    let civil =
+        Civil { year, month, day: part(1), weekday: 0, hour: part(2), minute: part(3), second: part(4) };
+    civil.is_valid().then(|| civil.seconds())
+}
+
 /// The IMF-fixdate of a time; `None` outside the years 0–9999, which the form cannot say.
 #[must_use]
 pub fn http_date(seconds: i64) -> Option<String> {
@@ -202,6 +223,32 @@ mod tests {
 
     /// "More than 50 years in the future" is the past; anything else is of this century. Fixed centuries
     /// (70 to 99 are the last one) say 1976 for 2076.
+    #[test]
+    fn times_of_certificates_are_read() {
+        let check = |text: &str, expected| assert_eq!(certificate_time(text.as_bytes()), expected, "{text}");
+        check("700101000000Z", Some(0));
+        check("491231235959Z", Some(2_524_607_999));
+        check("500101000000Z", Some(-631_152_000));
+        check("20500101000000Z", Some(2_524_608_000));
+        check("99991231235959Z", Some(253_402_300_799));
+        for wrong in [
+            "",
+            "Z",
+            "0Z",
+            "7001010000Z",
+            "700101000000",
+            "700101000000+0000",
+            "701301000000Z",
+            "700230000000Z",
+            "700101240000Z",
+            "70010100000xZ",
+            "19700101000000.5Z",
+            "700001000000Z",
+        ] {
+            check(wrong, None);
+        }
+    }
+
     #[test]
     fn two_digits_of_a_year_are_within_fifty_years() {
         let check = |value: &str, year: &str| {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use serde_json::json;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,7 +17,7 @@ use tokio::sync::watch;
 
 use super::shared::{Phase, Shared};
 use crate::connection::socket::Socket;
-use crate::connection::{Context, h1};
+use crate::connection::{Context, h1, tls};
 use crate::handlers::OpenFiles;
 use crate::sys::{self, accept::has_queued};
 use crate::telemetry::kinds::Limited;
@@ -35,17 +36,18 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/
 /// as much as a request.
 const ACCEPTS_A_TURN: usize = 32;
 
-/// Accepts on one listener of one worker until the process drains. `open_files` give way where descriptors
-/// are short.
+/// Accepts on one listener of one worker until the process drains. With `tls` its connections begin with a
+/// handshake. `open_files` give way where descriptors are short.
 pub(super) async fn accept(
     listener: AsyncFd<TcpListener>,
+    tls: Option<Arc<ServerConfig>>,
     context: Rc<Context>,
     open_files: Option<Rc<OpenFiles>>,
     shared: Arc<Shared>,
 ) {
     let mut phase = shared.phase.subscribe();
     let mut drained = pin!(drained(&mut phase));
-    let door = Door { context, shared, refusals: Rc::new(()), is_behind: Cell::new(false) };
+    let door = Door { tls, context, shared, refusals: Rc::new(()), is_behind: Cell::new(false) };
     let mut failures = Failures::default();
     loop {
         tokio::select! {
@@ -74,6 +76,7 @@ async fn drained(phase: &mut watch::Receiver<Phase>) {
 }
 
 struct Door {
+    tls: Option<Arc<ServerConfig>>,
     context: Rc<Context>,
     shared: Arc<Shared>,
     /// Its count is the number of refusals being told.
@@ -129,20 +132,26 @@ impl Door {
     }
 
     fn enter(&self, stream: TcpStream, client: IpAddr) {
-        let socket = Socket::new(stream);
-        match self.shared.enter() {
-            Some(place) => {
-                tokio::task::spawn_local(h1::serve(socket, client, Rc::clone(&self.context), place));
+        match (self.shared.enter(), &self.tls) {
+            (Some(place), None) => {
+                let (socket, context) = (Socket::new(stream), Rc::clone(&self.context));
+                tokio::task::spawn_local(h1::serve(socket, client, context, place));
             }
-            None if Rc::strong_count(&self.refusals) <= REFUSALS_MAX => {
+            (Some(place), Some(config)) => {
+                let (config, context) = (Arc::clone(config), Rc::clone(&self.context));
+                tokio::task::spawn_local(tls::enter(stream, client, config, context, place));
+            }
+            // A word about it would take a handshake.
+            (None, Some(_)) => self.context.counters.refused(Limited::Connections),
+            (None, None) if Rc::strong_count(&self.refusals) <= REFUSALS_MAX => {
                 self.context.counters.refused(Limited::Connections);
                 let telling = Rc::clone(&self.refusals);
                 tokio::task::spawn_local(async move {
-                    let _ = tokio::time::timeout(REFUSAL_TIME, refuse(socket)).await;
+                    let _ = tokio::time::timeout(REFUSAL_TIME, refuse(Socket::new(stream))).await;
                     drop(telling);
                 });
             }
-            None => self.context.counters.refused(Limited::Connections),
+            (None, None) => self.context.counters.refused(Limited::Connections),
         }
     }
 }

@@ -55,7 +55,7 @@ async fn work(listener: TcpListener, reported: Report, report: mpsc::Sender<io::
     context.keep_first_ok_quiet();
     // Its own connection count, and a phase that never drains.
     let own = Arc::new(Shared::new(0, CONNECTIONS_MAX, 0));
-    tokio::task::spawn_local(accept(listener, Rc::clone(&context), None, own));
+    tokio::task::spawn_local(accept(listener, None, Rc::clone(&context), None, own));
     // Whoever started this thread waits for the report.
     let _ = report.send(Ok(()));
     let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS));

@@ -13,8 +13,8 @@ const TIME_MAX: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// One line that says what did not answer and how.
-pub fn check(config: &checked::Server) -> Result<(), String> {
-    match config.admin {
+pub fn check(server: &checked::Server, tls: Option<&checked::Tls>) -> Result<(), String> {
+    match server.admin {
         Some(admin) => {
             let address = reachable(admin);
             match ask(address) {
@@ -24,7 +24,13 @@ pub fn check(config: &checked::Server) -> Result<(), String> {
             }
         }
         None => {
-            let listen = config.listen.first().ok_or("neither an admin port nor a listener is configured")?;
+            let with_tls = tls.into_iter().flat_map(|tls| &tls.listen);
+            let listen = server
+                .listen
+                .iter()
+                .chain(with_tls)
+                .next()
+                .ok_or("neither an admin port nor a listener is configured")?;
             let address = reachable(*listen);
             let outcome = TcpStream::connect_timeout(&address, TIME_MAX);
             outcome.map(drop).map_err(|error| format!("{address} does not answer: {error}"))

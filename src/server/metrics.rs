@@ -1,7 +1,9 @@
 //! The numbers of all workers and of everything that the process has once, added up when somebody asks.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
+use super::certificates::Status;
 use super::shared::Shared;
 use crate::handlers::compress::Store;
 use crate::limits::METRIC_ROUTES_MAX;
@@ -12,7 +14,7 @@ use crate::telemetry::exposition::{Form, Page};
 use crate::telemetry::facts::Kept;
 use crate::telemetry::families::{self, Family};
 use crate::telemetry::histogram::{REQUEST_BOUNDS_US, Sums};
-use crate::telemetry::kinds::{Doing, Ended, Limited, Lost, MethodLabel, Source};
+use crate::telemetry::kinds::{Doing, Ended, Limited, Lost, MethodLabel, Session, Source, TlsVersion};
 use crate::telemetry::log;
 use crate::telemetry::sink::Sink;
 use crate::telemetry::spans::Tally;
@@ -28,6 +30,8 @@ pub(super) struct Sources {
     pub(super) config_digest: String,
     /// Of the spans, where there are some.
     pub(super) tally: std::sync::Arc<Tally>,
+    /// Of TLS, where it is served.
+    pub(super) certificates: Vec<std::sync::Arc<Status>>,
 }
 
 /// Label of all routes beyond `METRIC_ROUTES_MAX`.
@@ -46,6 +50,8 @@ impl Sources {
         let sum = |of: &dyn Fn(&Worker) -> u64| workers.iter().map(|worker| of(worker)).sum::<u64>();
         self.requests(&mut page, workers);
         connections(&mut page, &sum, self.pool.refused());
+        handshakes(&mut page, &sum);
+        self.certificates(&mut page);
         files(&mut page, &sum);
         self.kept(&mut page, &sum, workers);
         self.pool(&mut page);
@@ -80,6 +86,18 @@ impl Sources {
         let mut bodies = page.family(&families::RESPONSE_BODY_BYTES);
         for ((route, method, class), (_, bytes)) in &sums {
             bodies.sample(&[route, MethodLabel::word(*method), class], bytes);
+        }
+    }
+
+    fn certificates(&self, page: &mut Page) {
+        let mut ends = page.family(&families::CERTIFICATE_EXPIRY);
+        for status in &self.certificates {
+            ends.sample(&[&status.name], status.expires_s.load(Ordering::Relaxed));
+        }
+        let mut changes = page.family(&families::CERTIFICATE_CHANGES);
+        for status in &self.certificates {
+            changes.sample(&[&status.name, "taken"], status.taken.load(Ordering::Relaxed));
+            changes.sample(&[&status.name, "refused"], status.refused.load(Ordering::Relaxed));
         }
     }
 
@@ -160,6 +178,16 @@ fn connections(page: &mut Page, sum: &Sum<'_>, pool_refused: u64) {
     }
 }
 
+fn handshakes(page: &mut Page, sum: &Sum<'_>) {
+    let mut handshakes = page.family(&families::HANDSHAKES);
+    for version in TlsVersion::ALL {
+        for session in Session::ALL {
+            let count = sum(&|worker| worker.handshakes.count(*version, *session));
+            handshakes.sample(&[version.name(), session.name()], count);
+        }
+    }
+}
+
 fn files(page: &mut Page, sum: &Sum<'_>) {
     let mut lookups = page.family(&families::LOOKUPS);
     lookups.sample(&["inline", ""], sum(&|worker| worker.lookups(None)));
@@ -201,6 +229,7 @@ mod tests {
             access_sink: None,
             config_digest: "d".to_owned(),
             tally: std::sync::Arc::default(),
+            certificates: Vec::new(),
         };
         let page = sources.page(&shared, Form::Prometheus);
         let mut seen = std::collections::BTreeSet::new();

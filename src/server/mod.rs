@@ -3,6 +3,7 @@
 
 mod accept;
 mod admin;
+mod certificates;
 pub mod explain;
 pub mod health;
 mod listen;

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rustls::ServerConfig;
 use serde_json::json;
 
+use super::certificates::Keeper;
 use super::metrics::Sources;
 use super::shared::{Report, Shared};
 use super::told::{self, Told};
-use super::{admin, listen, worker};
+use super::worker::{self, Listener};
+use super::{admin, listen};
 use crate::config::checked::{self, Config};
 use crate::dev;
 use crate::fs::{Links, Refresher, Root};
@@ -55,7 +58,8 @@ impl Running {
 /// What is open and ready to be served from: nothing of it takes a request yet.
 pub(super) struct Prepared {
     limits: Limits,
-    listeners: Vec<Vec<TcpListener>>,
+    listeners: Vec<Vec<Listener>>,
+    tls: Option<(Keeper, Arc<ServerConfig>)>,
     admin_listener: Option<TcpListener>,
     routes: Vec<checked::Route>,
     error_pages: Option<checked::ErrorPages>,
@@ -73,7 +77,7 @@ pub(super) struct Prepared {
 /// # Errors
 /// One line that names what could not be opened and what to do.
 pub(super) fn prepare(config: Config, config_digest: String) -> Result<Prepared, String> {
-    let Config { server, log: log_config, telemetry, mut limits, routes, error_pages } = config;
+    let Config { server, tls, log: log_config, telemetry, mut limits, routes, error_pages } = config;
     let (workers, source) = worker_count(&server);
     limits.connections_max = affordable_connections(&mut limits);
     let threads = match usize::try_from(limits.offload_threads_max).unwrap_or(usize::MAX) {
@@ -83,16 +87,19 @@ pub(super) fn prepare(config: Config, config_digest: String) -> Result<Prepared,
     let pool = Offload::start(threads, limits.offload_queue_max).map_err(|error| {
         format!("cannot start a thread: {error}; raise the limit of processes (ulimit -u)")
     })?;
-    let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
-    for address in &server.listen {
+    let mut listeners: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+    let plain = server.listen.iter().map(|address| (address, false));
+    let with_tls = tls.iter().flat_map(|tls| &tls.listen).map(|address| (address, true));
+    for (address, has_tls) in plain.chain(with_tls) {
         for (own, listener) in listeners.iter_mut().zip(listen::bind(*address, workers)?) {
-            own.push(listener);
+            own.push(Listener { listener, has_tls });
         }
     }
     let admin_listener = server.admin.map(|address| listen::bind(address, 1)).transpose()?;
     let admin_listener = admin_listener.and_then(|mut listeners| listeners.pop());
     let roots = open_roots(&routes, error_pages.as_ref(), pool)?;
-    let dev = server.is_dev.then(|| develop(&server, &roots)).transpose()?;
+    let dev = server.is_dev.then(|| develop(&server, tls.as_ref(), &roots)).transpose()?;
+    let tls = tls.map(|tls| Keeper::open(&tls.certificates)).transpose()?;
     let access_sink = told::open_access_log(&log_config, &limits)?;
     let (spans, exporter) = told::start_spans(&telemetry, &routes)?.unzip();
     let fields = json!({ "version": env!("CARGO_PKG_VERSION"), "workers": workers, "workers_from": source,
@@ -103,6 +110,7 @@ pub(super) fn prepare(config: Config, config_digest: String) -> Result<Prepared,
     Ok(Prepared {
         limits,
         listeners,
+        tls,
         admin_listener,
         routes,
         error_pages,
@@ -123,6 +131,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
     let Prepared {
         limits,
         listeners,
+        tls,
         admin_listener,
         routes,
         error_pages,
@@ -133,11 +142,14 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
         exporter,
         config_digest,
     } = prepared;
+    let (keeper, tls) = tls.unzip();
+    let certificates = keeper.as_ref().map(Keeper::statuses).unwrap_or_default();
     let labels = Sources::route_labels(routes.iter().map(|route| route.name.as_str()));
     let shared = Shared::new(listeners.len(), limits.connections_max, labels.len());
     let shared = Arc::new(Shared { dev, ..shared });
     let store = Store::new(&limits, pool);
-    let addresses: Vec<_> = listeners.first().into_iter().flatten().map(TcpListener::local_addr).collect();
+    let address = |own: &Listener| Some((own.listener.local_addr().ok()?, own.has_tls));
+    let addresses: Vec<_> = listeners.first().into_iter().flatten().filter_map(address).collect();
     let now_ms = monotonic_coarse_ms();
     shared.workers.iter().for_each(|worker| worker.beat(now_ms));
     let routes = Arc::new(routes);
@@ -147,6 +159,7 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
         worker::start(worker::Plan {
             number,
             listeners,
+            tls: tls.clone(),
             limits: limits.clone(),
             routes: Arc::clone(&routes),
             error_pages: error_pages.clone(),
@@ -160,22 +173,32 @@ pub(super) fn launch(prepared: Prepared) -> Result<Running, String> {
     if let Some(listener) = admin_listener {
         let access_sink = told.access_sink.clone();
         let tally = exporter.as_ref().map(|exporter| Arc::clone(&exporter.tally)).unwrap_or_default();
-        let sources = Sources { routes: labels, pool, store, access_sink, config_digest, tally };
+        let sources =
+            Sources { routes: labels, pool, store, access_sink, config_digest, tally, certificates };
         admin::start(listener, Report { shared: Arc::clone(&shared), sources: Some(sources) })
             .map_err(|error| format!("cannot start the admin thread: {error}"))?;
     }
-    for address in addresses.into_iter().flatten() {
-        log::event(Level::Info, "listening", &json!({ "address": address.to_string() }));
+    if let Some(keeper) = keeper {
+        keeper.start().map_err(|error| format!("cannot start the thread of certificates: {error}"))?;
+    }
+    for (address, has_tls) in addresses {
+        let name = if has_tls { "listening with TLS" } else { "listening" };
+        log::event(Level::Info, name, &json!({ "address": address.to_string() }));
     }
     let access_sink = told.access_sink;
     Ok(Running { shared, roots, refresher: Refresher::new(pool), access_sink, exporter, pool })
 }
 
 /// Watches the roots for development mode, and says so: nobody should be in it unawares.
-fn develop(server: &checked::Server, roots: &[Arc<Root>]) -> Result<Arc<dev::Changes>, String> {
+fn develop(
+    server: &checked::Server,
+    tls: Option<&checked::Tls>,
+    roots: &[Arc<Root>],
+) -> Result<Arc<dev::Changes>, String> {
     let changes =
         dev::start(roots).map_err(|error| format!("cannot start the thread that watches files: {error}"))?;
-    let is_open = server.listen.iter().any(|address| !address.ip().is_loopback());
+    let with_tls = tls.into_iter().flat_map(|tls| &tls.listen);
+    let is_open = server.listen.iter().chain(with_tls).any(|address| !address.ip().is_loopback());
     let hint = if is_open { "others may reach it: not for production" } else { "not for production" };
     let fields = json!({ "pages": "reload when a file changes", "hint": hint });
     log::event(if is_open { Level::Warn } else { Level::Info }, "development mode", &fields);

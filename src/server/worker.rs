@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
@@ -29,10 +30,18 @@ use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::access::AccessLog;
 use crate::telemetry::observer::Observer;
 
+/// A listener of a worker.
+pub(super) struct Listener {
+    pub(super) listener: TcpListener,
+    pub(super) has_tls: bool,
+}
+
 /// What a worker is made of; sent to its thread.
 pub(super) struct Plan {
     pub(super) number: usize,
-    pub(super) listeners: Vec<TcpListener>,
+    pub(super) listeners: Vec<Listener>,
+    /// For the listeners that have TLS.
+    pub(super) tls: Option<Arc<ServerConfig>>,
     pub(super) limits: Limits,
     pub(super) routes: Arc<Vec<checked::Route>>,
     pub(super) error_pages: Option<checked::ErrorPages>,
@@ -67,7 +76,8 @@ pub(super) fn start(plan: Plan) -> io::Result<()> {
 
 async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     // Non-blocking since they were made; the reactor is this thread's own.
-    let listeners: io::Result<Vec<_>> = plan.listeners.into_iter().map(watch).collect();
+    let watched = |own: Listener| Ok((watch(own.listener)?, plan.tls.clone().filter(|_| own.has_tls)));
+    let listeners: io::Result<Vec<_>> = plan.listeners.into_iter().map(watched).collect();
     let (listeners, outcome) = match listeners {
         Ok(listeners) => (listeners, Ok(())),
         Err(error) => (Vec::new(), Err(error)),
@@ -92,9 +102,10 @@ async fn work(plan: Plan, report: mpsc::Sender<io::Result<()>>) {
     let observer = Observer::new(&telemetry, &trusted, spans);
     let context = Rc::new(Context::new(plan.limits, access, counters, site).observed(observer));
     let shared = plan.shared;
-    for listener in listeners {
+    for (listener, tls) in listeners {
         tokio::task::spawn_local(accept(
             listener,
+            tls,
             Rc::clone(&context),
             Some(Rc::clone(&open_files)),
             Arc::clone(&shared),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::offload::Why;
 use crate::telemetry::facts::{Facts, Kept, LookedUp};
+use crate::telemetry::handshakes::Handshakes;
 use crate::telemetry::histogram::Durations;
 use crate::telemetry::kinds::{Class, Doing, Ended, Limited, MethodLabel, Source};
 
@@ -73,6 +74,8 @@ pub struct KeptFiles {
 pub struct Worker {
     heartbeat_ms: AtomicU64,
     opened: AtomicU64,
+    /// Handshakes that came to their end.
+    pub handshakes: Handshakes,
     unrouted: Route,
     /// By the number of the route; made with its first request.
     routes: Box<[OnceLock<Box<Route>>]>,

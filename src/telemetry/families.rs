@@ -74,6 +74,12 @@ families! {
         "Connections that were taken over.";
     CONNECTIONS_ENDED = "scalws_connections_ended" Counter ["how"]
         "Connections by how they ended.";
+    HANDSHAKES = "scalws_tls_handshakes" Counter ["version", "session"]
+        "Handshakes of TLS that came to their end: full, or resumed by a ticket. The others are among the connections by how they ended.";
+    CERTIFICATE_EXPIRY = "scalws_certificate_expiry_timestamp_seconds" Gauge ["certificate"]
+        "When each certificate in force expires, in seconds since 1970, by its file.";
+    CERTIFICATE_CHANGES = "scalws_certificate_changes" Counter ["certificate", "result"]
+        "Changes of its files that were taken, and those that were refused because they are no pair.";
     LOOKUPS = "scalws_lookups" Counter ["lane", "cause"]
         "Requests whose path was looked up: inline on the worker, or in the pool with the cause.";
     REQUEST_HOPS = "scalws_request_hops" Counter ["during", "cause"]

@@ -29,6 +29,8 @@ kinds! {
     Doing {
         /// Waits for a request, or has its last answer in the kernel.
         Idle = "idle",
+        /// Is not through its handshake (TLS).
+        Handshake = "handshake",
         /// A head is half there.
         Head = "head",
         /// A body is half there.
@@ -51,6 +53,10 @@ kinds! {
         ClientEarly = "client_early",
         /// After an answer that said so.
         Answered = "answered",
+        /// In its handshake: the client left, or what it sent was none.
+        Handshake = "handshake_failed",
+        /// `handshake_timeout`
+        HandshakeTimeout = "handshake_timeout",
         /// After a request that was refused.
         Refused = "refused",
         /// `idle_timeout`, or `head_timeout` before the first request.
@@ -81,6 +87,8 @@ kinds! {
         BodySize = "body_size",
         /// 400
         ChunkExtensionSize = "chunk_extension_size",
+        /// A close.
+        HandshakeTimeout = "handshake_timeout",
         /// 408
         HeadTimeout = "head_timeout",
         /// 408
@@ -107,6 +115,26 @@ kinds! {
         Copy = "copy",
         /// A read in the pool.
         Pool = "pool",
+    }
+}
+
+kinds! {
+    /// Version of TLS.
+    TlsVersion {
+        /// RFC 5246
+        Tls12 = "1.2",
+        /// RFC 8446
+        Tls13 = "1.3",
+    }
+}
+
+kinds! {
+    /// Whether a handshake went on with a session that the client had.
+    Session {
+        /// No: the certificate was sent and its key used.
+        Full = "full",
+        /// Yes.
+        Resumed = "resumed",
     }
 }
 

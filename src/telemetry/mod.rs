@@ -10,6 +10,7 @@ pub mod docs;
 pub mod exposition;
 pub mod facts;
 pub mod families;
+pub mod handshakes;
 pub mod histogram;
 pub mod identity;
 pub mod kinds;

@@ -59,5 +59,6 @@ mod spa;
 mod start;
 mod tidy;
 mod times;
+mod tls;
 mod traces;
 mod waits;

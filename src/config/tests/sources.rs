@@ -95,7 +95,16 @@ fn faulty_overrides_name_their_variable_or_flag() {
         "expected the name of a key, such as SCALWS_SERVER__WORKERS, did you mean SCALWS_SERVER__WORKERS?",
     );
     variable("SCALWS_ROUTE__PATH", "/", "expected the name of a key, such as SCALWS_SERVER__WORKERS");
-    variable("SCALWS_TLS__KEY", "/k", "tls.key is not built yet in this version, expected no such variable");
+    variable(
+        "SCALWS_TLS__LISTEN",
+        "[::]:1",
+        "tls.certificate: expected a file, or \"self-signed\", found none",
+    );
+    variable(
+        "SCALWS_TLS__CERTIFICATES",
+        "/k",
+        "expected the name of a key, such as SCALWS_SERVER__WORKERS, did you mean SCALWS_TLS__CERTIFICATE?",
+    );
     variable(
         "SCALWS_LIMITS__IDLE_TIMEOUT",
         "10",

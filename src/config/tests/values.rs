@@ -62,7 +62,6 @@ fn server_values() {
         "@2:20: server.trusted_proxies: expected a network such as \"10.0.0.0/8\", found \"10.0.0.1\", did you mean \"10.0.0.1/32\"?",
     );
     check("[[server]]\nworkers = 2", &["@1:1: server: expected a table, found a list"]);
-    check("[tls]\nlisten = 1", &["@1:2: tls is not built yet in this version, expected no such key"]);
 }
 
 #[test]

@@ -37,9 +37,20 @@ pub fn serve<W: Wire>(
     context: Rc<Context>,
     place: impl Sized,
 ) -> impl Future<Output = ()> {
+    let stay = Stay::new(&context.counters);
+    serve_entered(wire, client, context, place, stay)
+}
+
+/// The same of a connection that was counted before.
+pub fn serve_entered<W: Wire>(
+    wire: W,
+    client: IpAddr,
+    context: Rc<Context>,
+    place: impl Sized,
+    stay: Stay,
+) -> impl Future<Output = ()> {
     let deadline_ms = monotonic_coarse_ms() + context.limits.head_ms_max;
     let watch = context.wheel.enter(deadline_ms);
-    let stay = Stay::new(&context.counters);
     let observer = context.observer.as_ref();
     let is_trusted = observer.is_some_and(|observer| observer.trusts(client));
     let accepted_us = observer.map_or(0, |_| context.now_us());
@@ -68,9 +79,10 @@ pub fn serve<W: Wire>(
     async move {
         // A cut was logged with the request that it hit; there is nobody left to tell.
         let cut = connection.run().await.err();
-        let Connection { wire, context, input, output, mut stay, .. } = connection;
-        if let Some(cut) = cut {
-            stay.end(account::ended(cut));
+        let Connection { mut wire, context, input, output, mut stay, .. } = connection;
+        match cut {
+            Some(cut) => stay.end(account::ended(cut)),
+            None => wire.say_end(),
         }
         context.buffers.give_input(input);
         context.buffers.give_output(output);

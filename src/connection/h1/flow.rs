@@ -1,7 +1,6 @@
 //! Bytes in and out of a connection, each wait under a deadline of the wheel.
 
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use tokio::io::AsyncReadExt;
 
 use super::engine::Connection;
 use crate::connection::wire::Wire;
+use crate::limits::FRESH_MS_AT_DRAIN;
 use crate::sys::clock::monotonic_coarse_ms;
 use crate::telemetry::kinds::{Doing, Limited};
 
@@ -63,9 +63,6 @@ pub(super) enum Patience {
     Left(u64),
 }
 
-/// A fresh connection may still send its first request, and a begun head its end, for this long after a
-/// drain began: closing at once would race with a request on its way.
-const FRESH_MS_AT_DRAIN: u64 = 1000;
 /// How often is looked whether a client has acknowledged its last bytes: the kernel tells nobody.
 const DELIVERY_LOOK: Duration = Duration::from_secs(1);
 /// And how often while the process waits for that to end.
@@ -303,7 +300,13 @@ impl<W: Wire> Connection<W> {
         .await
     }
 
-    async fn shut_down(&mut self) -> io::Result<()> {
-        poll_fn(|task| Pin::new(&mut self.wire).poll_shutdown(task)).await
+    /// Half-closes. Where the stream has an end of its own, a client that reads nothing may have no room for it.
+    async fn shut_down(&mut self) -> Result<(), Cut> {
+        let mut patience = Patience::Fresh;
+        poll_fn(|task| match Pin::new(&mut self.wire).poll_shutdown(task) {
+            Poll::Pending => self.wait_for_reader(task, &mut patience),
+            Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|_| Cut::Client)),
+        })
+        .await
     }
 }

@@ -19,4 +19,4 @@ mod sendfile;
 mod stream;
 mod fetch;
 
-pub use engine::serve;
+pub use engine::{serve, serve_entered};

@@ -31,7 +31,7 @@ impl<W: Wire> Connection<W> {
     /// Decides the send buffer, once, at the first body that is large.
     pub(super) fn decide_send_buffer(&mut self) {
         if !self.has_send_buffer
-            && let Some(socket) = self.wire.socket()
+            && let Some(socket) = self.wire.beneath()
         {
             self.has_send_buffer = true;
             send_buffer::decide(socket, self.context.limits.send_buffer_bytes);

@@ -7,6 +7,7 @@ mod kept;
 mod messages;
 mod made;
 mod paths;
+mod secure;
 mod told;
 
 /// A guard, and how it is taken away.
@@ -32,6 +33,7 @@ pub fn guards() -> impl Iterator<Item = &'static Guard> {
         made::GUARDS,
         messages::GUARDS,
         bounds::GUARDS,
+        secure::GUARDS,
         told::GUARDS,
     ];
     tables.into_iter().flatten()

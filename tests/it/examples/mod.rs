@@ -6,6 +6,7 @@
 mod files;
 mod limits;
 mod routes;
+mod tls;
 
 use rustix::process::Signal;
 use scalws::config::examples::{ALL, Example};
@@ -45,11 +46,17 @@ impl Shown {
 
     #[track_caller]
     fn start(&self) -> Server {
+        self.start_warned("nothing")
+    }
+
+    /// Starts it; it warns of nothing else.
+    #[track_caller]
+    fn start_warned(&self, expected: &str) -> Server {
         let mut text = self.example.toml.to_owned();
         for start in ["/srv", "/etc/scalws", "/var/log/scalws"] {
             text = text.replace(&format!("\"{start}"), &format!("\"{}", self.path(start).display()));
         }
-        for port in [8080, 8081, 8082] {
+        for port in [8080, 8081, 8082, 8443] {
             text = text.replace(&format!(":{port}\""), ":0\"");
         }
         if !text.contains("[server]") {
@@ -64,7 +71,9 @@ impl Shown {
         let told = server.errors.all();
         let of_the_machine = "connection limit lowered";
         assert!(
-            !told.iter().any(|line| line.contains("\"warn\"") && !line.contains(of_the_machine)),
+            !told.iter().any(|line| {
+                line.contains("\"warn\"") && !line.contains(of_the_machine) && !line.contains(expected)
+            }),
             "{told:?}"
         );
         server
@@ -105,7 +114,8 @@ fn each_has_a_test() {
         include_str!("mod.rs"),
         include_str!("files.rs"),
         include_str!("limits.rs"),
-        include_str!("routes.rs")
+        include_str!("routes.rs"),
+        include_str!("tls.rs")
     );
     let is_started = |title: &str| {
         tests.contains(&format!("started(\"{title}\")")) || tests.contains(&format!("of(\"{title}\")"))

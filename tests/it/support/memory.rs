@@ -68,7 +68,7 @@ impl AsyncWrite for Segments {
 }
 
 impl Wire for Segments {
-    fn poll_write_ready(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 

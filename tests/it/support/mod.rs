@@ -7,6 +7,7 @@ pub mod fuse_files;
 pub mod memory;
 mod mount;
 mod scrape;
+pub mod secure;
 mod server;
 mod site;
 pub mod trace;

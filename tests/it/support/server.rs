@@ -131,8 +131,9 @@ impl Launch {
         let with_admin = self.with_admin;
         // Kills the child if it never says that it listens.
         let mut server = self.spawn();
-        server.address = server.announced("listening");
-        server.admin = with_admin.then(|| server.announced("admin listening"));
+        // The plain one where there is one, as it is said first.
+        server.address = server.announced(&["listening", "listening with TLS"]);
+        server.admin = with_admin.then(|| server.announced(&["admin listening"]));
         server
     }
 
@@ -171,8 +172,9 @@ impl Server {
         [[route]]\npath = \"/r/\"\nrespond = { status = 200, body = \"r\\n\" }\n";
 
     #[track_caller]
-    fn announced(&self, event: &str) -> SocketAddr {
-        self.errors.wait_for(event, |lines| lines.iter().find_map(|line| address_of(line, event)))
+    fn announced(&self, events: &[&str]) -> SocketAddr {
+        let find = |line: &String| events.iter().find_map(|event| address_of(line, event));
+        self.errors.wait_for(events[0], |lines| lines.iter().find_map(find))
     }
 
     pub fn client(&self) -> Client {
