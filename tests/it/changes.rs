@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
-use crate::support::{Client, Server, Site, assert_same, noise, until};
+use crate::support::{Client, Mounted, Server, Site, assert_same, is_root, noise, until};
 
 const MIB: usize = 1 << 20;
 const BIG: usize = 64 * MIB;
@@ -49,9 +49,30 @@ fn a_truncated_file_ends_the_connection() {
 #[test]
 fn a_grown_file_is_sent_to_its_promised_length() {
     let site = Site::sample();
-    let content = noise(2, BIG);
-    let path = site.file("big", &content);
-    let server = Server::of(&site);
+    grow(&site, &site.root());
+}
+
+/// The same of a tmpfs, where nobody has to look first how much of the file is there.
+#[test]
+fn a_grown_file_of_memory_is_sent_to_its_promised_length() {
+    if !is_root() {
+        skip!("needs root for a mount");
+    }
+    let site = Site::sample();
+    let memory = match Mounted::small_disk(&site, 128 * 1024) {
+        Ok(memory) => memory,
+        Err(why) => skip!("needs a tmpfs: {why}"),
+    };
+    fs::write(memory.path().join("x.txt"), "x marks the spot\n").unwrap();
+    grow(&site, memory.path());
+}
+
+#[track_caller]
+fn grow(site: &Site, root: &std::path::Path) {
+    let (content, path) = (noise(2, BIG), root.join("big"));
+    fs::write(&path, &content).unwrap();
+    let route = format!("[[route]]\npath = \"/\"\nstatic = {{ root = '{}' }}\n", root.display());
+    let server = Server::with(site, "", &route);
     let (mut client, mut found) = pause_in_big(&server);
     fs::File::options().write(true).open(path).unwrap().set_len((BIG + 8 * MIB) as u64).unwrap();
     client.send("GET /x.txt HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -96,6 +96,13 @@ pub(super) const GUARDS: &[Guard] = &[
         test: "codings::ranges_and_conditions_are_of_the_coding_that_is_sent",
     },
     Guard {
+        name: "vary-on-304-of-what-is-kept",
+        file: "src/handlers/representation.rs",
+        old: "Fields::of(&pairs(self.tag.as_deref(), form))",
+        new: "Fields::of(&pairs(self.tag.as_deref(), &Form { is_negotiated: false, ..*form }))",
+        test: "codings::ranges_and_conditions_are_of_the_coding_that_is_sent",
+    },
+    Guard {
         name: "vary-of-a-page",
         file: "src/handlers/spa.rs",
         old: "reply.fields.vary(\"Accept, Sec-Fetch-Mode\");",
@@ -163,7 +170,7 @@ pub(super) const GUARDS: &[Guard] = &[
         file: "src/connection/h1/stream.rs",
         old: "let bytes = left.min(TURN_BYTES_MAX - course.turn);",
         new: "let bytes = TURN_BYTES_MAX - course.turn;",
-        test: "changes::a_grown_file_is_sent_to_its_promised_length",
+        test: "changes::a_grown_file_of_memory_is_sent_to_its_promised_length",
     },
     Guard {
         name: "errors-are-not-kept",
