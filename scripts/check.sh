@@ -45,7 +45,7 @@ stage_tests() {
 # The same requests where no file is kept open: what holds of a file holds with the cache and without. Left out is
 # what the cache itself promises.
 stage_uncached() {
-    local of_the_cache=(open_files:: contract:: metrics::what_is_kept_of_files_is_told
+    local of_the_cache=(open_files:: contract:: shortage:: metrics::what_is_kept_of_files_is_told
         metrics::every_sum_is_what_the_clients_counted)
     SCALWS_LIMITS__OPEN_FILES=0 bounded cargo test --locked --test it -- "${of_the_cache[@]/#/--skip=}"
 }
